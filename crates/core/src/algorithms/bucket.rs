@@ -1,0 +1,151 @@
+//! `bucket`: seed 003's token bucket, at most N per window.
+//!
+//! The first request opens a window with `burst` tokens; N - burst more arrive evenly over the
+//! window, and at its end everything is as new. What remains is N less what the window used.
+
+use super::sliding::TAKES_NOTHING;
+use super::{Algorithm, add_units, most_in_windows, room_below};
+use crate::options::{Options, Part, Problem, Takes, check_numbers};
+use crate::units::{Micros, Timestamp, Wait, muldiv};
+
+const EXAMPLE: &str = "15/60s bucket burst=3";
+
+/// At most `count` per window of length `period`, `burst` of them at its start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bucket {
+    count: u64,
+    period: Micros,
+    burst: u64,
+}
+
+/// When the window began, and what was used in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    start: Timestamp,
+    used: u64,
+}
+
+impl Bucket {
+    fn end(&self, state: &State, t: Timestamp) -> Option<Timestamp> {
+        let end = state.start.plus(self.period);
+        (state.used > 0 && t < end).then_some(end)
+    }
+
+    /// Tokens that arrived since the window began.
+    fn arrived(&self, state: &State, t: Timestamp) -> u64 {
+        muldiv(self.count - self.burst, t.since(state.start).get(), self.period.get()).0
+    }
+}
+
+impl Algorithm for Bucket {
+    const NAME: &'static str = "bucket";
+    const TAKES: Takes = Takes { in_text: true, burst: true, ..TAKES_NOTHING };
+    type State = State;
+    type Log = ();
+
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+        check_numbers(count, period, EXAMPLE)?;
+        let wrong = |expected| Problem::new(Part::Option("burst"), expected, EXAMPLE);
+        let burst = options.burst.ok_or_else(|| wrong("burst=N, which bucket needs"))?;
+        if burst == 0 || burst > count {
+            return Err(wrong("a burst from 1 up to the count"));
+        }
+        Ok(Self { count, period, burst })
+    }
+
+    fn numbers(&self) -> (u64, Micros, Options) {
+        (self.count, self.period, Options { burst: Some(self.burst), ..Options::default() })
+    }
+
+    fn correct(&self, state: &mut State, _log: &(), t: Timestamp, _uniform: bool) {
+        if state.used > 0 && state.start > t.plus(self.period) {
+            state.start = t;
+        }
+    }
+
+    fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
+        match self.end(state, t) {
+            Some(_) => room_below(self.burst + self.arrived(state, t), state.used),
+            None => room_below(self.burst, 0),
+        }
+    }
+
+    fn remaining(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
+        room_below(self.count, self.end(state, t).map_or(0, |_| state.used))
+    }
+
+    fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
+        let Some(end) = self.end(state, t) else {
+            return if units <= self.burst { Wait::NONE } else { Wait::Never };
+        };
+        let missing = (state.used + units).saturating_sub(self.burst);
+        if missing <= self.arrived(state, t) {
+            return Wait::NONE;
+        }
+        if self.count > self.burst {
+            let (whole, rest) = muldiv(missing, self.period.get(), self.count - self.burst);
+            let enough = state.start.plus(Micros::new(whole.saturating_add(u64::from(rest > 0))));
+            if enough < end {
+                return Wait::After(enough.since(t));
+            }
+        }
+        // The new window has `burst` tokens, and more only once it is opened.
+        if units <= self.burst { Wait::After(end.since(t)) } else { Wait::Never }
+    }
+
+    fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
+        self.end(state, t).map_or(Micros::ZERO, |end| end.since(t))
+    }
+
+    fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
+        if self.end(state, t).is_none() {
+            *state = State { start: t, used: 0 };
+        }
+        let used = state.used;
+        state.used = add_units(used, units);
+        state.used - used
+    }
+
+    fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
+        if self.end(state, t).is_none() || at < state.start {
+            return 0;
+        }
+        let given = units.min(state.used);
+        state.used -= given;
+        given
+    }
+
+    fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
+        self.end(state, t).map_or(0.0, |_| state.used as f64)
+    }
+
+    fn most_in(&self, span: Micros) -> u64 {
+        most_in_windows(self.count, self.period, span)
+    }
+
+    fn promise(&self) -> Vec<String> {
+        let (interval, _) = muldiv(1, self.period.get(), (self.count - self.burst).max(1));
+        let arrive = if self.count > self.burst {
+            format!("one more arrives about every {}", Micros::new(interval))
+        } else {
+            "no more arrive".to_owned()
+        };
+        vec![
+            format!("At most {} per window of {}; the first request of a key opens a window.", self.count, self.period),
+            format!("A window begins with a burst of {}; {arrive} until it ends.", self.burst),
+            format!(
+                "At its end all is as new, so an interval of {} across an edge may see up to {}.",
+                self.period,
+                self.count.saturating_mul(2)
+            ),
+        ]
+    }
+
+    fn bytes_at_most(&self) -> u64 {
+        size_of::<State>() as u64
+    }
+
+    fn log_bytes(_log: &()) -> usize {
+        0
+    }
+}

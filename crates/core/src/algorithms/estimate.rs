@@ -1,0 +1,170 @@
+//! `estimate`: two counters, the previous one weighted by how much of it still overlaps.
+//!
+//! Cheap and smooth, but an estimate: it takes the previous window as evenly used, so up to nearly
+//! 2N may pass in an interval of length W. At most N per clock window always holds.
+
+use super::sliding::TAKES_NOTHING;
+use super::{Algorithm, add_units, most_in_windows};
+use crate::options::{Options, Problem, Takes, check_numbers};
+use crate::units::{Micros, Timestamp, Wait, muldiv};
+
+/// About `count` in the last `period`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    count: u64,
+    period: Micros,
+}
+
+/// The start of the current clock window, and what was used in it and in the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    start: Timestamp,
+    previous: u64,
+    current: u64,
+}
+
+impl Estimate {
+    /// The state as of `t`, and how much of the previous window still overlaps.
+    fn at(&self, state: &State, t: Timestamp) -> (State, u64) {
+        let window = self.period.get();
+        // A state in which nothing is used has no window of its own.
+        let used = state.previous > 0 || state.current > 0;
+        let was = if used { state.start.floor_to(self.period, 0) } else { Timestamp::default() };
+        let now = t.max(was);
+        let start = now.floor_to(self.period, 0);
+        let (previous, current) = match start.since(was).get() / window {
+            0 => (state.previous, state.current),
+            1 => (state.current, 0),
+            _ => (0, 0),
+        };
+        (State { start, previous, current }, window - now.since(start).get())
+    }
+
+    /// The previous window's weighted count, rounded up.
+    fn weighted(&self, previous: u64, overlap: u64) -> u64 {
+        let (whole, rest) = muldiv(previous, overlap, self.period.get());
+        whole + u64::from(rest > 0)
+    }
+
+    /// How long the overlap may be so that `previous` weighs at most `units`.
+    fn overlap_for(&self, previous: u64, units: u64) -> u64 {
+        if previous <= units {
+            return self.period.get();
+        }
+        muldiv(units, self.period.get(), previous).0
+    }
+}
+
+impl Algorithm for Estimate {
+    const NAME: &'static str = "estimate";
+    const TAKES: Takes = Takes { in_text: true, ..TAKES_NOTHING };
+    type State = State;
+    type Log = ();
+
+    fn build(count: u64, period: Micros, _options: &Options) -> Result<Self, Problem> {
+        check_numbers(count, period, "100/min estimate")?;
+        Ok(Self { count, period })
+    }
+
+    fn numbers(&self) -> (u64, Micros, Options) {
+        (self.count, self.period, Options::default())
+    }
+
+    fn correct(&self, state: &mut State, _log: &(), t: Timestamp, _uniform: bool) {
+        let used = state.current > 0 || state.previous > 0;
+        if used && state.start > t.plus(self.period) {
+            // To the next edge, so that it does not fade sooner than it would have.
+            state.start = t.floor_to(self.period, 0).plus(self.period);
+        }
+    }
+
+    fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
+        let (now, overlap) = self.at(state, t);
+        // The weighted part is at most `previous`; both counts are at most 2^53.
+        self.count as i64 - now.current as i64 - self.weighted(now.previous, overlap) as i64
+    }
+
+    fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
+        if units > self.count {
+            return Wait::Never;
+        }
+        let (now, overlap) = self.at(state, t);
+        let window = self.period.get();
+        let end = now.start.plus(self.period);
+        if now.current + units <= self.count {
+            let fits_at = self.overlap_for(now.previous, self.count - now.current - units);
+            if overlap <= fits_at {
+                return Wait::NONE;
+            }
+            return Wait::After(now.start.plus(Micros::new(window - fits_at)).since(t));
+        }
+        let fits_at = self.overlap_for(now.current, self.count - units);
+        Wait::After(end.plus(Micros::new(window - fits_at)).since(t))
+    }
+
+    fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
+        let (now, _) = self.at(state, t);
+        let end = now.start.plus(self.period);
+        if now.current > 0 {
+            end.plus(self.period).since(t)
+        } else if now.previous > 0 {
+            end.since(t)
+        } else {
+            Micros::ZERO
+        }
+    }
+
+    fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
+        (*state, _) = self.at(state, t);
+        let used = state.current;
+        state.current = add_units(used, units);
+        state.current - used
+    }
+
+    fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
+        let (mut now, _) = self.at(state, t);
+        let counter = if at >= now.start {
+            &mut now.current
+        } else if at.plus(self.period) >= now.start {
+            &mut now.previous
+        } else {
+            return 0;
+        };
+        let given = units.min(*counter);
+        *counter -= given;
+        if given > 0 {
+            *state = now;
+        }
+        given
+    }
+
+    fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
+        let (now, overlap) = self.at(state, t);
+        now.current as f64 + now.previous as f64 * overlap as f64 / self.period.get() as f64
+    }
+
+    fn most_in(&self, span: Micros) -> u64 {
+        most_in_windows(self.count, self.period, span)
+    }
+
+    fn promise(&self) -> Vec<String> {
+        vec![
+            format!("At most {} per clock window of {}.", self.count, self.period),
+            format!(
+                "Over an interval of {} it is an estimate, which takes the window before as evenly used: \
+                 up to nearly {} may pass.",
+                self.period,
+                self.count.saturating_mul(2)
+            ),
+            format!("A burst may take all {} at once; at an edge nothing jumps.", self.count),
+        ]
+    }
+
+    fn bytes_at_most(&self) -> u64 {
+        size_of::<State>() as u64
+    }
+
+    fn log_bytes(_log: &()) -> usize {
+        0
+    }
+}

@@ -1,0 +1,148 @@
+//! `fixed`: a counter per window, at most N per window and so up to 2N across an edge.
+//!
+//! A window is opened by the first request of a key, or by the clock (`align=clock`).
+
+use super::sliding::TAKES_NOTHING;
+use super::{Algorithm, add_units, most_in_windows, room_below};
+use crate::options::{Align, Options, Problem, Takes, check_numbers};
+use crate::units::{Micros, Timestamp, Wait};
+
+const WEEK: u64 = 7 * 86_400_000_000;
+/// The first Monday of the epoch, 1970-01-05.
+const MONDAY: u64 = 4 * 86_400_000_000;
+
+/// At most `count` per window of length `period`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fixed {
+    count: u64,
+    period: Micros,
+    align: Align,
+}
+
+/// When the window began, and what was used in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    start: Timestamp,
+    used: u64,
+}
+
+impl Fixed {
+    /// The start of the window that a request at `t` would open.
+    fn window_at(&self, t: Timestamp) -> Timestamp {
+        match self.align {
+            Align::First => t,
+            Align::Clock => {
+                let origin = if self.period.get().is_multiple_of(WEEK) { MONDAY } else { 0 };
+                t.floor_to(self.period, origin)
+            }
+        }
+    }
+
+    /// The end of the open window, if one is open.
+    fn end(&self, state: &State, t: Timestamp) -> Option<Timestamp> {
+        let end = self.window_at(state.start).plus(self.period);
+        (state.used > 0 && t < end).then_some(end)
+    }
+
+    fn used(&self, state: &State, t: Timestamp) -> u64 {
+        self.end(state, t).map_or(0, |_| state.used)
+    }
+}
+
+impl Algorithm for Fixed {
+    const NAME: &'static str = "fixed";
+    const TAKES: Takes = Takes { in_text: true, align: true, ..TAKES_NOTHING };
+    type State = State;
+    type Log = ();
+
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+        check_numbers(count, period, "1000/h fixed")?;
+        Ok(Self { count, period, align: options.align.unwrap_or_default() })
+    }
+
+    fn numbers(&self) -> (u64, Micros, Options) {
+        let align = (self.align != Align::default()).then_some(self.align);
+        (self.count, self.period, Options { align, ..Options::default() })
+    }
+
+    fn correct(&self, state: &mut State, _log: &(), t: Timestamp, _uniform: bool) {
+        if state.used > 0 && state.start > t.plus(self.period) {
+            // A clock window goes to the next edge: the edge before it may be near, and a clock
+            // set back must not bring a new window sooner.
+            state.start = match self.align {
+                Align::First => t,
+                Align::Clock => self.window_at(t).plus(self.period),
+            };
+        }
+    }
+
+    fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
+        room_below(self.count, self.used(state, t))
+    }
+
+    fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
+        if units > self.count {
+            return Wait::Never;
+        }
+        match self.end(state, t) {
+            Some(end) if state.used + units > self.count => Wait::After(end.since(t)),
+            _ => Wait::NONE,
+        }
+    }
+
+    fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
+        self.end(state, t).map_or(Micros::ZERO, |end| end.since(t))
+    }
+
+    fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
+        if self.end(state, t).is_none() {
+            *state = State { start: self.window_at(t), used: 0 };
+        }
+        let used = state.used;
+        state.used = add_units(used, units);
+        state.used - used
+    }
+
+    fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
+        if self.end(state, t).is_none() || at < self.window_at(state.start) {
+            return 0;
+        }
+        let given = units.min(state.used);
+        state.used -= given;
+        given
+    }
+
+    fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
+        self.used(state, t) as f64
+    }
+
+    fn most_in(&self, span: Micros) -> u64 {
+        most_in_windows(self.count, self.period, span)
+    }
+
+    fn promise(&self) -> Vec<String> {
+        let opens = match self.align {
+            Align::First => "the first request of a key opens a window".to_owned(),
+            Align::Clock if self.period.get().is_multiple_of(WEEK) => "weeks begin on Monday 00:00 UTC".to_owned(),
+            Align::Clock => format!("windows are multiples of {} since 1970, UTC", self.period),
+        };
+        vec![
+            format!("At most {} per window of {}; {opens}.", self.count, self.period),
+            format!(
+                "At an edge all {} come back at once, so an interval of {} across an edge may see {}.",
+                self.count,
+                self.period,
+                self.count.saturating_mul(2)
+            ),
+            format!("A burst may take all {} at once.", self.count),
+        ]
+    }
+
+    fn bytes_at_most(&self) -> u64 {
+        size_of::<State>() as u64
+    }
+
+    fn log_bytes(_log: &()) -> usize {
+        0
+    }
+}

@@ -1,0 +1,246 @@
+//! `gcra`: a steady rate of N per W with a burst, at most burst + N·t/W in every t.
+//!
+//! The state is one moment, tat: when everything charged will have been paid back. It is kept
+//! exactly, as whole microseconds and a fraction over the count, with the count and period it was
+//! charged under. What is owed is counted in units, so a changed count keeps it: the debt is paid
+//! back at its old rate until the next charge converts it, rounding up to whole units.
+
+use super::Algorithm;
+use super::sliding::TAKES_NOTHING;
+use crate::options::{LONGEST, Options, Part, Problem, Takes, check_numbers};
+use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv, muldiv_add};
+
+const EXAMPLE: &str = "10/s gcra burst=20";
+
+/// `count` per `period`, with room for `burst`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gcra {
+    count: u64,
+    period: Micros,
+    burst: u64,
+    /// What one unit takes to pay back.
+    interval: Span,
+    /// What a full burst takes to pay back.
+    tolerance: Span,
+}
+
+/// A length of time in microseconds and a fraction over a count. Ordered for one and the same count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Span {
+    whole: u64,
+    fraction: u64,
+}
+
+impl Span {
+    fn of(units: u64, period: Micros, count: u64) -> Self {
+        let (whole, fraction) = muldiv(units, period.get(), count);
+        Self { whole, fraction }
+    }
+
+    fn plus(self, other: Self, count: u64) -> Self {
+        let fraction = self.fraction + other.fraction;
+        let carry = u64::from(fraction >= count);
+        Self { whole: self.whole + other.whole + carry, fraction: fraction - carry * count }
+    }
+
+    /// The difference; `other` must not be longer.
+    fn minus(self, other: Self, count: u64) -> Self {
+        let borrow = u64::from(self.fraction < other.fraction);
+        Self { whole: self.whole - other.whole - borrow, fraction: self.fraction + borrow * count - other.fraction }
+    }
+
+    /// Whole microseconds, rounded up.
+    fn up(self) -> u64 {
+        self.whole + u64::from(self.fraction > 0)
+    }
+}
+
+/// When all is paid back, and the numbers it was charged under.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    tat: Timestamp,
+    fraction: u64,
+    /// Zero in a key never charged.
+    count: u64,
+    period: Micros,
+}
+
+impl State {
+    /// What is still owed at `t`, over the state's own count.
+    fn debt(&self, t: Timestamp) -> Span {
+        if self.tat < t {
+            return Span::default();
+        }
+        Span { whole: self.tat.since(t).get(), fraction: self.fraction }
+    }
+
+    /// What is still owed at `t` in whole units, rounded up.
+    fn units_owed(&self, t: Timestamp) -> u64 {
+        let debt = self.debt(t);
+        if debt == Span::default() {
+            return 0;
+        }
+        let (units, rest) = muldiv_add(debt.whole, self.count, debt.fraction, self.period.get());
+        units + u64::from(rest > 0)
+    }
+
+    /// What `units` take to pay back at the state's own rate.
+    fn span_of(&self, rule: &Gcra, units: u64) -> Span {
+        if self.same_rate(rule) && units == rule.burst {
+            return rule.tolerance;
+        }
+        Span::of(units, self.period, self.count)
+    }
+
+    fn same_rate(&self, rule: &Gcra) -> bool {
+        self.count == rule.count && self.period == rule.period
+    }
+}
+
+impl Gcra {
+    fn owing(&self, t: Timestamp, debt: Span) -> State {
+        State { tat: t.plus(Micros::new(debt.whole)), fraction: debt.fraction, count: self.count, period: self.period }
+    }
+}
+
+impl Algorithm for Gcra {
+    const NAME: &'static str = "gcra";
+    const TAKES: Takes = Takes { in_text: true, burst: true, ..TAKES_NOTHING };
+    type State = State;
+    type Log = ();
+
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+        check_numbers(count, period, EXAMPLE)?;
+        if count == 0 {
+            return Err(Problem::new(Part::Count, "a count of at least 1 for gcra", EXAMPLE));
+        }
+        let burst = options.burst.unwrap_or(count);
+        let wrong = |expected| Problem::new(Part::Option("burst"), expected, EXAMPLE);
+        if burst == 0 || burst > EXACT {
+            return Err(wrong("a burst from 1 to 2^53"));
+        }
+        let tolerance = Span::of(burst, period, count);
+        if tolerance.up() > LONGEST.get() {
+            return Err(wrong("a burst that refills within 3660 days (burst * period / count)"));
+        }
+        Ok(Self { count, period, burst, interval: Span::of(1, period, count), tolerance })
+    }
+
+    fn numbers(&self) -> (u64, Micros, Options) {
+        let burst = (self.burst != self.count).then_some(self.burst);
+        (self.count, self.period, Options { burst, ..Options::default() })
+    }
+
+    /// The state holds no time but tat, so more debt than the mode allows is a clock set back (or
+    /// a burst made smaller): what was consumed then counts as one full burst.
+    fn correct(&self, state: &mut State, _log: &(), t: Timestamp, uniform: bool) {
+        let debt = state.debt(t);
+        if debt == Span::default() {
+            return;
+        }
+        let most = if uniform { 2 * self.burst } else { self.burst };
+        if debt > state.span_of(self, most) {
+            *state = self.owing(t, self.tolerance);
+        }
+    }
+
+    fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
+        super::room_below(self.burst, state.units_owed(t))
+    }
+
+    fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
+        if units > self.burst {
+            return Wait::Never;
+        }
+        let debt = state.debt(t);
+        if debt == Span::default() {
+            return Wait::NONE;
+        }
+        let may_owe = if units == 1 && state.same_rate(self) {
+            self.tolerance.minus(self.interval, self.count)
+        } else {
+            Span::of(self.burst - units, state.period, state.count)
+        };
+        if debt <= may_owe {
+            return Wait::NONE;
+        }
+        // A fraction of a microsecond too much costs a whole one: waits are rounded up.
+        Wait::us(debt.whole - may_owe.whole + u64::from(debt.fraction > may_owe.fraction))
+    }
+
+    fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
+        Micros::new(state.debt(t).up())
+    }
+
+    fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
+        let owed = state.units_owed(t);
+        let recorded = units.min((2 * self.burst).saturating_sub(owed));
+        let more = |units| if units == 1 { self.interval } else { Span::of(units, self.period, self.count) };
+        let debt = if owed > 0 && state.same_rate(self) {
+            state.debt(t).plus(more(recorded), self.count)
+        } else {
+            more(owed + recorded)
+        };
+        *state = self.owing(t, debt);
+        recorded
+    }
+
+    fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
+        let debt = state.debt(t);
+        if debt == Span::default() {
+            return 0;
+        }
+        // Time since the charge has paid some of it back already.
+        let charged = Span::of(units.min(2 * self.burst), state.period, state.count);
+        let since = t.since(at).get();
+        if charged.whole < since {
+            return 0;
+        }
+        let given = Span { whole: charged.whole - since, ..charged }.min(debt);
+        let debt = debt.minus(given, state.count);
+        state.tat = t.plus(Micros::new(debt.whole));
+        state.fraction = debt.fraction;
+        muldiv_add(given.whole, state.count, given.fraction, state.period.get()).0
+    }
+
+    fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
+        let debt = state.debt(t);
+        if debt == Span::default() {
+            return 0.0;
+        }
+        (debt.whole as f64 * state.count as f64 + debt.fraction as f64) / state.period.get() as f64
+    }
+
+    fn most_in(&self, span: Micros) -> u64 {
+        if span == Micros::ZERO {
+            return 0;
+        }
+        self.burst.saturating_add(muldiv(self.count, span.get() - 1, self.period.get()).0)
+    }
+
+    fn promise(&self) -> Vec<String> {
+        let interval = Micros::new(self.interval.whole);
+        let about = if self.interval.fraction > 0 { "about " } else { "" };
+        let (most, _) = muldiv(self.count, self.period.get(), self.period.get());
+        vec![
+            format!(
+                "At most {} in any interval of {}: the burst of {} and {most} more; the long-run rate is {}/{}.",
+                self.burst.saturating_add(most),
+                self.period,
+                self.burst,
+                self.count,
+                self.period
+            ),
+            format!("A burst may take {} at once; one unit comes back every {about}{interval}.", self.burst),
+            "There is no window edge, so nothing happens at one.".to_owned(),
+        ]
+    }
+
+    fn bytes_at_most(&self) -> u64 {
+        size_of::<State>() as u64
+    }
+
+    fn log_bytes(_log: &()) -> usize {
+        0
+    }
+}

@@ -1,0 +1,254 @@
+//! The algorithms: one file each, listed once in the registry below.
+//!
+//! An algorithm is its validated numbers and a few pure functions of (numbers, state, time): how
+//! much has room now, how long until so much fits, what the state is after a charge. Deciding and
+//! charging are apart, so that peeks, partial grants and all-or-none over several limits need no
+//! second path; `combine.rs` puts them together. Each reads its own clock from its state: see
+//! [`Algorithm::correct`].
+//!
+//! To add one: write its file, implement [`Algorithm`], add its line to the registry. Policy text,
+//! explanations and the laws of the conformance suite find it there.
+
+pub mod bucket;
+pub mod decay;
+pub mod estimate;
+pub mod fixed;
+pub mod gcra;
+pub mod rolling;
+pub mod sliding;
+pub mod slots;
+
+use std::fmt::Debug;
+
+use crate::options::{Options, Problem, Takes};
+use crate::units::{Micros, Timestamp, Wait};
+
+/// How one kind of limit decides. `t` is always the home's clock, as read; units are plain counts.
+pub trait Algorithm: Sized + Clone + Debug + PartialEq {
+    /// The name in policy text, metrics and state.
+    const NAME: &'static str;
+    /// Which options it takes, and whether policy text may name it.
+    const TAKES: Takes;
+
+    /// What one key remembers, besides a log. The default is a key never seen; a state in which
+    /// nothing is used must decide like it.
+    type State: Copy + Debug + Default + PartialEq;
+    /// The entries of an event log, `()` for the algorithms without one.
+    type Log: Clone + Debug + Default + PartialEq;
+
+    /// Checks the numbers. The only way to build one, so nothing below checks again.
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem>;
+    /// The count, the period and the options it was built from, defaults left out.
+    fn numbers(&self) -> (u64, Micros, Options);
+
+    /// The clock rule. A state within one window or refill ahead of `t` stays as it is: its
+    /// functions take the later of the two. A state further ahead is moved back to `t`, keeping
+    /// what was consumed. `uniform` says whether refused requests count, so that more than the
+    /// limit may have been consumed.
+    fn correct(&self, state: &mut Self::State, log: &Self::Log, t: Timestamp, uniform: bool);
+
+    /// The units that fit now; below zero where more than the limit was consumed.
+    fn room(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> i64;
+    /// The units to report as remaining.
+    fn remaining(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> i64 {
+        self.room(state, log, t)
+    }
+    /// The least time after which `units` fit if nobody else comes.
+    fn wait(&self, state: &Self::State, log: &Self::Log, t: Timestamp, units: u64) -> Wait;
+    /// The time until a key never seen would decide alike.
+    fn reset_after(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> Micros;
+    /// Records `units`, at least one, whether they fit or not; answers how many it recorded.
+    fn charge(&self, state: &mut Self::State, log: &mut Self::Log, t: Timestamp, units: u64) -> u64;
+    /// Gives back what is still held of `units` charged at `at`, which is not after `t`; answers
+    /// how many whole units.
+    fn refund(&self, state: &mut Self::State, log: &mut Self::Log, t: Timestamp, units: u64, at: Timestamp) -> u64;
+
+    /// The units held at `t`, a fraction where the algorithm has fractions.
+    fn held(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> f64;
+    /// The most units admitted in any half-open interval of length `span`: the promise.
+    fn most_in(&self, span: Micros) -> u64;
+    /// The promise in words, one sentence a line.
+    fn promise(&self) -> Vec<String>;
+    /// The bytes of state a key needs at most, logs included.
+    fn bytes_at_most(&self) -> u64;
+    /// The bytes of heap memory a log takes now.
+    fn log_bytes(log: &Self::Log) -> usize;
+}
+
+/// `held` as the signed room below `count`.
+fn room_below(count: u64, held: u64) -> i64 {
+    // Counts and units are at most 2^53.
+    count as i64 - held as i64
+}
+
+/// Units held after `units` more, counting exactly up to 2^53.
+fn add_units(held: u64, units: u64) -> u64 {
+    held.saturating_add(units).min(crate::units::EXACT)
+}
+
+/// The most units in any half-open interval if at most `count` fall into each window, windows
+/// follow one another, and each lasts `window`.
+fn most_in_windows(count: u64, window: Micros, span: Micros) -> u64 {
+    let edges = span.get().saturating_sub(1).div_ceil(window.get());
+    if span == Micros::ZERO { 0 } else { count.saturating_mul(edges + 1) }
+}
+
+/// Lists the algorithms: a variant each of [`Rule`] (the numbers) and of [`Memory`] (the state),
+/// with the functions of [`Algorithm`] for both.
+macro_rules! registry {
+    ($($(#[$doc:meta])* $variant:ident = $algorithm:ty,)+) => {
+        /// An algorithm with its numbers.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Rule { $($(#[$doc])* $variant($algorithm),)+ }
+
+        /// What one limit remembers of one key.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Memory {
+            $($(#[$doc])* $variant(<$algorithm as Algorithm>::State, <$algorithm as Algorithm>::Log),)+
+        }
+
+        /// One line of the registry, for those who only read it.
+        #[derive(Clone, Copy)]
+        pub struct Listed {
+            /// The algorithm's name.
+            pub name: &'static str,
+            /// The options it takes.
+            pub takes: Takes,
+            /// Builds it: see [`Algorithm::build`].
+            pub build: fn(u64, Micros, &Options) -> Result<Rule, Problem>,
+        }
+
+        /// All algorithms, in the order of the registry.
+        pub static ALGORITHMS: &[Listed] = &[$(Listed {
+            name: <$algorithm>::NAME,
+            takes: <$algorithm>::TAKES,
+            build: |count, period, options| <$algorithm>::build(count, period, options).map(Rule::$variant),
+        },)+];
+
+        impl Rule {
+            /// The algorithm's name.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => <$algorithm>::NAME,)+ }
+            }
+
+            /// The options the algorithm takes.
+            pub fn takes(&self) -> Takes {
+                match self { $(Self::$variant(_) => <$algorithm>::TAKES,)+ }
+            }
+
+            /// See [`Algorithm::numbers`].
+            pub fn numbers(&self) -> (u64, Micros, Options) {
+                match self { $(Self::$variant(rule) => rule.numbers(),)+ }
+            }
+
+            /// What a key never seen remembers.
+            pub fn fresh(&self) -> Memory {
+                match self { $(Self::$variant(_) => Memory::$variant(Default::default(), Default::default()),)+ }
+            }
+
+            /// Whether `memory` is this algorithm's.
+            pub fn owns(&self, memory: &Memory) -> bool {
+                match (self, memory) { $((Self::$variant(_), Memory::$variant(..)) => true,)+ _ => false }
+            }
+
+            /// See [`Algorithm::most_in`].
+            pub fn most_in(&self, span: Micros) -> u64 {
+                match self { $(Self::$variant(rule) => rule.most_in(span),)+ }
+            }
+
+            /// See [`Algorithm::promise`].
+            pub fn promise(&self) -> Vec<String> {
+                match self { $(Self::$variant(rule) => rule.promise(),)+ }
+            }
+
+            /// See [`Algorithm::bytes_at_most`].
+            pub fn bytes_at_most(&self) -> u64 {
+                match self { $(Self::$variant(rule) => rule.bytes_at_most(),)+ }
+            }
+
+            pub(crate) fn correct(&self, memory: &mut Memory, t: Timestamp, uniform: bool) {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.correct(state, log, t, uniform),)+
+                    // A memory of another algorithm: the name of the limit stayed, its kind changed.
+                    (_, memory) => *memory = self.fresh(),
+                }
+            }
+
+            pub(crate) fn charge(&self, memory: &mut Memory, t: Timestamp, units: u64) -> u64 {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.charge(state, log, t, units),)+
+                    _ => 0,
+                }
+            }
+
+            pub(crate) fn refund(&self, memory: &mut Memory, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.refund(state, log, t, units, at),)+
+                    _ => 0,
+                }
+            }
+
+            pub(crate) fn room(&self, memory: &Memory, t: Timestamp) -> i64 {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.room(state, log, t),)+
+                    _ => self.room(&self.fresh(), t),
+                }
+            }
+
+            pub(crate) fn remaining(&self, memory: &Memory, t: Timestamp) -> i64 {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.remaining(state, log, t),)+
+                    _ => self.remaining(&self.fresh(), t),
+                }
+            }
+
+            pub(crate) fn wait(&self, memory: &Memory, t: Timestamp, units: u64) -> Wait {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.wait(state, log, t, units),)+
+                    _ => self.wait(&self.fresh(), t, units),
+                }
+            }
+
+            pub(crate) fn reset_after(&self, memory: &Memory, t: Timestamp) -> Micros {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.reset_after(state, log, t),)+
+                    _ => Micros::ZERO,
+                }
+            }
+
+            /// The units held at `t`: see [`Algorithm::held`].
+            pub fn held(&self, memory: &Memory, t: Timestamp) -> f64 {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.held(state, log, t),)+
+                    _ => 0.0,
+                }
+            }
+        }
+
+        impl Memory {
+            /// Bytes of heap memory, the value itself not counted.
+            pub fn heap_bytes(&self) -> usize {
+                match self { $(Self::$variant(_, log) => <$algorithm>::log_bytes(log),)+ }
+            }
+        }
+    };
+}
+
+registry! {
+    /// Exact over every interval, from an event log.
+    Sliding = sliding::Sliding,
+    /// A steady rate with a burst, from one moment.
+    Gcra = gcra::Gcra,
+    /// A counter per window.
+    Fixed = fixed::Fixed,
+    /// A window that opens with a burst and fills at a rate.
+    Bucket = bucket::Bucket,
+    /// A sliding window of time slots.
+    Slots = slots::Slots,
+    /// Two counters, the previous one weighted.
+    Estimate = estimate::Estimate,
+    /// A moving average that fades by a factor a slot.
+    Decay = decay::Decay,
+    /// A sliding window on a grid with half a bucket of slack; through its dialect only.
+    Rolling = rolling::Rolling,
+}

@@ -1,0 +1,178 @@
+//! `rolling`: seed 004's sliding window on a grid, with half a bucket of slack. Its dialect only.
+//!
+//! The interval is split into buckets; the first charge of an empty list anchors a grid of that
+//! step. A charge joins the newest entry while that entry's time + step is not past, else it opens
+//! an entry on the grid. An entry leaves an interval and half a step after its time. The step may
+//! be no whole number of microseconds, so entries are numbered cells of the grid.
+
+use super::sliding::TAKES_NOTHING;
+use super::{Algorithm, add_units, room_below};
+use crate::log::LogState;
+use crate::options::{Options, Part, Problem, Takes, check_numbers};
+use crate::ring::{Ring, Wide};
+use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv};
+
+/// Buckets an interval may have: each in use is an entry of 16 bytes.
+const MOST_BUCKETS: u64 = 10_000_000;
+const DEFAULT_BUCKETS: u64 = 10_000;
+const EXAMPLE: &str = "interval 1000, maxInInterval 10, buckets 10000";
+
+/// At most `count` in an interval of `period`, sampled on a grid of `buckets` cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rolling {
+    count: u64,
+    period: Micros,
+    buckets: u64,
+    /// How long an entry counts after its time: the interval and half a step.
+    life: Micros,
+}
+
+/// The log, and where its grid begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    head: LogState,
+    anchor: Timestamp,
+}
+
+impl Rolling {
+    /// The first moment not before the cell's time, which is anchor + cell * period / buckets.
+    fn cell_time_up(&self, state: &State, cell: u64) -> Timestamp {
+        let (whole, rest) = muldiv(cell, self.period.get(), self.buckets);
+        state.anchor.plus(Micros::new(whole + u64::from(rest > 0)))
+    }
+
+    fn leaves(&self, state: &State, cell: u64) -> Timestamp {
+        self.cell_time_up(state, cell).plus(self.life)
+    }
+
+    fn first_live(&self, state: &State, log: &Ring<Wide>, now: Timestamp) -> usize {
+        state.head.first_live(log, |cell| self.leaves(state, cell) <= now)
+    }
+
+    fn used(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> u64 {
+        state.head.left(log, self.first_live(state, log, state.head.now(t)))
+    }
+
+    /// The cell a charge at `now` belongs to, given the newest one in use.
+    fn cell(&self, state: &State, newest: Option<u64>, now: Timestamp) -> u64 {
+        let since = now.since(state.anchor).get();
+        match newest {
+            // time of the newest + one step >= now
+            Some(cell) if now <= self.cell_time_down(state, cell + 1) => cell,
+            _ => muldiv(since, self.buckets, self.period.get()).0,
+        }
+    }
+
+    fn cell_time_down(&self, state: &State, cell: u64) -> Timestamp {
+        state.anchor.plus(Micros::new(muldiv(cell, self.period.get(), self.buckets).0))
+    }
+}
+
+impl Algorithm for Rolling {
+    const NAME: &'static str = "rolling";
+    const TAKES: Takes = Takes { buckets: true, ..TAKES_NOTHING };
+    type State = State;
+    type Log = Ring<Wide>;
+
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+        check_numbers(count, period, EXAMPLE)?;
+        let buckets = options.buckets.unwrap_or(DEFAULT_BUCKETS);
+        if buckets == 0 || buckets > MOST_BUCKETS {
+            return Err(Problem::new(Part::Option("buckets"), format!("1 to {MOST_BUCKETS} buckets"), EXAMPLE));
+        }
+        let half = period.get() / buckets.saturating_mul(2);
+        Ok(Self { count, period, buckets, life: period.plus(Micros::new(half)) })
+    }
+
+    fn numbers(&self) -> (u64, Micros, Options) {
+        let buckets = (self.buckets != DEFAULT_BUCKETS).then_some(self.buckets);
+        (self.count, self.period, Options { buckets, ..Options::default() })
+    }
+
+    fn correct(&self, state: &mut State, log: &Ring<Wide>, t: Timestamp, _uniform: bool) {
+        state.head.correct(log, t, self.life);
+    }
+
+    fn room(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> i64 {
+        room_below(self.count, self.used(state, log, t))
+    }
+
+    fn wait(&self, state: &State, log: &Ring<Wide>, t: Timestamp, units: u64) -> Wait {
+        if units > self.count {
+            return Wait::Never;
+        }
+        let live = self.first_live(state, log, state.head.now(t));
+        let first = state.head.first_with_at_most(log, live, self.count - units);
+        if first == live {
+            return Wait::NONE;
+        }
+        let leaves = self.leaves(state, state.head.at(log, first - 1));
+        Wait::After(state.head.until(leaves, t))
+    }
+
+    fn reset_after(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> Micros {
+        match state.head.last(log) {
+            Some(cell) => state.head.until(self.leaves(state, cell), t),
+            None => Micros::ZERO,
+        }
+    }
+
+    fn charge(&self, state: &mut State, log: &mut Ring<Wide>, t: Timestamp, units: u64) -> u64 {
+        let live = self.first_live(state, log, state.head.now(t));
+        let used = state.head.left(log, live);
+        let recorded = add_units(used, units) - used;
+        if recorded > 0 {
+            state.head.drop_before(log, live);
+            let now = state.head.now(t);
+            if log.is_empty() {
+                state.anchor = now;
+            }
+            let cell = self.cell(state, state.head.last(log), now);
+            state.head.append(log, now, cell, recorded, self.buckets + 2);
+        }
+        recorded
+    }
+
+    fn refund(&self, state: &mut State, log: &mut Ring<Wide>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+        let now = state.head.now(t);
+        if state.head.log_time(at).plus(self.period) <= now {
+            return 0;
+        }
+        let live = self.first_live(state, log, now);
+        let given = units.min(state.head.left(log, live));
+        if given > 0 {
+            state.head.forget_oldest(log, live, given);
+        }
+        given
+    }
+
+    fn held(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> f64 {
+        self.used(state, log, t) as f64
+    }
+
+    fn most_in(&self, span: Micros) -> u64 {
+        // A charge may be stamped up to one step before it was made.
+        let step = self.period.get().div_ceil(self.buckets);
+        let exact = self.life.get() - step;
+        if exact == 0 {
+            return super::most_in_windows(self.count, Micros::new(1), span);
+        }
+        self.count.saturating_mul(span.get().div_ceil(exact))
+    }
+
+    fn promise(&self) -> Vec<String> {
+        let step = Micros::new(self.period.get() / self.buckets);
+        vec![
+            format!("At most {} in every interval of {}, sampled on a grid of {step}.", self.count, self.period),
+            "A unit comes back between half a step before and half a step after the interval.".to_owned(),
+        ]
+    }
+
+    fn bytes_at_most(&self) -> u64 {
+        (self.buckets + 2).min(EXACT).saturating_mul(32)
+    }
+
+    fn log_bytes(log: &Ring<Wide>) -> usize {
+        log.bytes()
+    }
+}

@@ -1,0 +1,182 @@
+//! `sliding`: at most N in every half-open interval of length W, exactly.
+//!
+//! A charge at `e` counts until `e + W`, not a microsecond longer. With `grain=g` the charges of
+//! one cell of length g share an entry that leaves when the last moment of the cell has left: the
+//! promise holds, and a refusal comes at most g early. Refused attempts that count (uniform) are
+//! kept up to 2N units in all, because each may cost an entry.
+
+use super::{Algorithm, room_below};
+use crate::log::LogState;
+use crate::options::{Options, Part, Problem, Takes, check_numbers};
+use crate::ring::{Narrow, Ring};
+use crate::units::{EXACT, Micros, Timestamp, Wait};
+
+/// Entries a log may need at most. One of 12 bytes each: 12 MB a key.
+pub const MOST_ENTRIES: u64 = 1_000_000;
+/// Entries hold 48 bits of time, which may lie on either side of the newest.
+const LONGEST_WINDOW: u64 = (1 << 47) - 1;
+const GRAIN_EXAMPLE: &str = "5M/h grain=1s";
+
+/// At most `count` in every interval of length `period`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sliding {
+    count: u64,
+    period: Micros,
+    /// One microsecond if none was given: charges of one instant share an entry anyway.
+    grain: Micros,
+}
+
+impl Sliding {
+    /// A limit whose charges are of one unit each, so that its log grows with the requests made
+    /// and not with the count. For the dialect of seed 002, whose counts have no bound.
+    pub fn of_single_units(count: u64, period: Micros) -> Result<Self, Problem> {
+        check_numbers(count, period, "100/min")?;
+        if period.get() > LONGEST_WINDOW {
+            return Err(Problem::new(Part::Period, "a window of at most 2^47us (1628 days)", "100/min"));
+        }
+        Ok(Self { count, period, grain: Micros::new(1) })
+    }
+
+    fn first_live(&self, state: &LogState, log: &Ring<Narrow>, now: Timestamp) -> usize {
+        state.first_live(log, |at| at + self.period.get() <= now.get())
+    }
+
+    fn used(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> u64 {
+        state.left(log, self.first_live(state, log, state.now(t)))
+    }
+
+    /// The entries a log needs if only granted requests count.
+    fn entries(&self) -> u64 {
+        self.count.min(self.period.get() / self.grain.get() + 2)
+    }
+}
+
+impl Algorithm for Sliding {
+    const NAME: &'static str = "sliding";
+    const TAKES: Takes = Takes { in_text: true, grain: true, ..TAKES_NOTHING };
+    type State = LogState;
+    type Log = Ring<Narrow>;
+
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+        let mut sliding = Self::of_single_units(count, period)?;
+        if let Some(grain) = options.grain {
+            if grain == Micros::ZERO || grain > period {
+                return Err(Problem::new(Part::Option("grain"), "a grain from 1us up to the period", GRAIN_EXAMPLE));
+            }
+            sliding.grain = grain;
+            if sliding.entries() > MOST_ENTRIES {
+                let expected = format!("a grain of at least {}", Micros::new(period.get().div_ceil(MOST_ENTRIES)));
+                return Err(Problem::new(Part::Option("grain"), expected, GRAIN_EXAMPLE));
+            }
+        } else if count > MOST_ENTRIES {
+            let expected = "at most 1_000_000 for sliding without a grain (add grain=PERIOD, or use gcra)";
+            return Err(Problem::new(Part::Count, expected, GRAIN_EXAMPLE));
+        }
+        Ok(sliding)
+    }
+
+    fn numbers(&self) -> (u64, Micros, Options) {
+        let grain = (self.grain > Micros::new(1)).then_some(self.grain);
+        (self.count, self.period, Options { grain, ..Options::default() })
+    }
+
+    fn correct(&self, state: &mut LogState, log: &Ring<Narrow>, t: Timestamp, _uniform: bool) {
+        state.correct(log, t, self.period);
+    }
+
+    fn room(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> i64 {
+        room_below(self.count, self.used(state, log, t))
+    }
+
+    fn wait(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp, units: u64) -> Wait {
+        if units > self.count {
+            return Wait::Never;
+        }
+        let live = self.first_live(state, log, state.now(t));
+        let first = state.first_with_at_most(log, live, self.count - units);
+        if first == live {
+            return Wait::NONE;
+        }
+        let leaves = Timestamp::saturating(state.at(log, first - 1)).plus(self.period);
+        Wait::After(state.until(leaves, t))
+    }
+
+    fn reset_after(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> Micros {
+        match state.last(log) {
+            Some(last) => state.until(Timestamp::saturating(last).plus(self.period), t),
+            None => Micros::ZERO,
+        }
+    }
+
+    fn charge(&self, state: &mut LogState, log: &mut Ring<Narrow>, t: Timestamp, units: u64) -> u64 {
+        let live = self.first_live(state, log, state.now(t));
+        let used = state.left(log, live);
+        let recorded = units.min((2 * self.count).saturating_sub(used));
+        if recorded > 0 {
+            state.drop_before(log, live);
+            let now = state.now(t);
+            let cell_end = now.get() - now.get() % self.grain.get() + self.grain.get() - 1;
+            state.append(log, now, cell_end, recorded, self.entries());
+        }
+        recorded
+    }
+
+    fn refund(&self, state: &mut LogState, log: &mut Ring<Narrow>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+        let now = state.now(t);
+        if state.log_time(at).plus(self.period) <= now {
+            return 0;
+        }
+        let live = self.first_live(state, log, now);
+        let given = units.min(state.left(log, live));
+        if given > 0 {
+            state.forget_oldest(log, live, given);
+        }
+        given
+    }
+
+    fn held(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> f64 {
+        self.used(state, log, t) as f64
+    }
+
+    fn most_in(&self, span: Micros) -> u64 {
+        self.count.saturating_mul(span.get().div_ceil(self.period.get()))
+    }
+
+    fn promise(&self) -> Vec<String> {
+        let mut lines = vec![
+            format!("At most {} in every interval of {}, wherever it begins: exact.", self.count, self.period),
+            format!(
+                "A burst may take all {} at once; each unit comes back {} after it was used.",
+                self.count, self.period
+            ),
+            "There is no window edge, so nothing happens at one.".to_owned(),
+        ];
+        if self.grain > Micros::new(1) {
+            lines.push(format!(
+                "Events within {} of each other share an entry: a refusal may come up to {} early, never late.",
+                self.grain, self.grain
+            ));
+        }
+        lines
+    }
+
+    fn bytes_at_most(&self) -> u64 {
+        // 12 bytes an entry, 16 with what its blocks leave unused.
+        self.entries().min(EXACT).saturating_mul(16)
+    }
+
+    fn log_bytes(log: &Ring<Narrow>) -> usize {
+        log.bytes()
+    }
+}
+
+/// The base for `TAKES` constants: `Default` is not const.
+pub(super) const TAKES_NOTHING: Takes = Takes {
+    in_text: false,
+    burst: false,
+    grain: false,
+    resolution: false,
+    factor: false,
+    align: false,
+    buckets: false,
+};

@@ -1,0 +1,153 @@
+//! `slots`: seed 000's sliding window of time slots, at most N in every W - resolution.
+//!
+//! A charge is counted in the slot of its time, and a slot leaves at its start + W. So a charge
+//! late in its slot counts up to one resolution less than W. A counter per slot in use, and a
+//! running total.
+
+use super::sliding::TAKES_NOTHING;
+use super::{Algorithm, add_units, room_below};
+use crate::log::LogState;
+use crate::options::{Options, Part, Problem, Takes, check_numbers};
+use crate::ring::{Ring, Wide};
+use crate::units::{EXACT, Micros, Timestamp, Wait};
+
+/// Slots a window may have: every one in use is an entry of 16 bytes.
+const MOST_SLOTS: u64 = 10_000_000;
+const EXAMPLE: &str = "5/h slots resolution=10min";
+
+/// At most `count` in the slots of one `period`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slots {
+    count: u64,
+    period: Micros,
+    resolution: Micros,
+}
+
+impl Slots {
+    fn first_live(&self, state: &LogState, log: &Ring<Wide>, now: Timestamp) -> usize {
+        state.first_live(log, |slot| slot + self.period.get() <= now.get())
+    }
+
+    fn used(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> u64 {
+        state.left(log, self.first_live(state, log, state.now(t)))
+    }
+
+    fn slot(&self, now: Timestamp) -> u64 {
+        now.floor_to(self.resolution, 0).get()
+    }
+
+    fn slots(&self) -> u64 {
+        self.period.get().div_ceil(self.resolution.get()) + 1
+    }
+}
+
+impl Algorithm for Slots {
+    const NAME: &'static str = "slots";
+    const TAKES: Takes = Takes { in_text: true, resolution: true, ..TAKES_NOTHING };
+    type State = LogState;
+    type Log = Ring<Wide>;
+
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+        check_numbers(count, period, EXAMPLE)?;
+        let wrong = |expected: String| Problem::new(Part::Option("resolution"), expected, EXAMPLE);
+        let resolution = options.resolution.ok_or_else(|| wrong("resolution=PERIOD, which slots needs".to_owned()))?;
+        if resolution == Micros::ZERO || resolution > period {
+            return Err(wrong("a resolution from 1us up to the period".to_owned()));
+        }
+        if period.get() / resolution.get() > MOST_SLOTS {
+            let least = Micros::new(period.get().div_ceil(MOST_SLOTS));
+            return Err(wrong(format!("at most {MOST_SLOTS} slots a period, so a resolution of at least {least}")));
+        }
+        Ok(Self { count, period, resolution })
+    }
+
+    fn numbers(&self) -> (u64, Micros, Options) {
+        (self.count, self.period, Options { resolution: Some(self.resolution), ..Options::default() })
+    }
+
+    fn correct(&self, state: &mut LogState, log: &Ring<Wide>, t: Timestamp, _uniform: bool) {
+        state.correct(log, t, self.period);
+    }
+
+    fn room(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> i64 {
+        room_below(self.count, self.used(state, log, t))
+    }
+
+    fn wait(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp, units: u64) -> Wait {
+        if units > self.count {
+            return Wait::Never;
+        }
+        let live = self.first_live(state, log, state.now(t));
+        let first = state.first_with_at_most(log, live, self.count - units);
+        if first == live {
+            return Wait::NONE;
+        }
+        let leaves = Timestamp::saturating(state.at(log, first - 1)).plus(self.period);
+        Wait::After(state.until(leaves, t))
+    }
+
+    fn reset_after(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> Micros {
+        // Refunds may have emptied the newest slots.
+        match state.first_with_at_most(log, 0, 0) {
+            0 => Micros::ZERO,
+            empty => state.until(Timestamp::saturating(state.at(log, empty - 1)).plus(self.period), t),
+        }
+    }
+
+    fn charge(&self, state: &mut LogState, log: &mut Ring<Wide>, t: Timestamp, units: u64) -> u64 {
+        let live = self.first_live(state, log, state.now(t));
+        let used = state.left(log, live);
+        let recorded = add_units(used, units) - used;
+        if recorded > 0 {
+            state.drop_before(log, live);
+            let now = state.now(t);
+            state.append(log, now, self.slot(now), recorded, self.slots());
+        }
+        recorded
+    }
+
+    fn refund(&self, state: &mut LogState, log: &mut Ring<Wide>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+        let slot = self.slot(state.log_time(at));
+        if slot + self.period.get() <= state.now(t).get() {
+            return 0;
+        }
+        state.forget_at(log, slot, units)
+    }
+
+    fn held(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> f64 {
+        self.used(state, log, t) as f64
+    }
+
+    fn most_in(&self, span: Micros) -> u64 {
+        let exact = self.period.get() - self.resolution.get();
+        if exact == 0 {
+            return super::most_in_windows(self.count, self.resolution, span);
+        }
+        self.count.saturating_mul(span.get().div_ceil(exact))
+    }
+
+    fn promise(&self) -> Vec<String> {
+        let exact = Micros::new(self.period.get() - self.resolution.get());
+        let mut lines = Vec::new();
+        if exact == Micros::ZERO {
+            lines.push(format!("At most {} in each slot of {}, counted from the epoch.", self.count, self.resolution));
+        } else {
+            lines.push(format!("At most {} in every interval of {exact}: the period less one resolution.", self.count));
+        }
+        lines.push(format!(
+            "Units used in one slot of {} come back together, {} after the slot began.",
+            self.resolution, self.period
+        ));
+        lines.push(format!("At the edge of a slot up to {} may come back at once.", self.count));
+        lines
+    }
+
+    fn bytes_at_most(&self) -> u64 {
+        // Refused attempts that count may use every slot.
+        self.slots().min(EXACT).saturating_mul(32)
+    }
+
+    fn log_bytes(log: &Ring<Wide>) -> usize {
+        log.bytes()
+    }
+}

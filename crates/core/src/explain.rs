@@ -1,0 +1,145 @@
+//! Explanations: what a policy promises, and why a decision came out as it did.
+
+use std::fmt;
+
+use crate::decision::{Decision, Detail};
+use crate::policy::Policy;
+use crate::request::{Mode, Request};
+use crate::state::KeyState;
+use crate::units::{Micros, Timestamp, Wait};
+
+/// What a policy promises, in plain words: a line a fact.
+pub fn promises(policy: &Policy) -> Vec<String> {
+    let mut lines = Vec::new();
+    for limit in policy.limits() {
+        lines.push(format!("{limit} ({})", limit.rule().name()));
+        lines.extend(limit.rule().promise().into_iter().map(|line| format!("  {line}")));
+        if let Some(spacing) = limit.spacing() {
+            lines.push(format!("  Two requests are at least {spacing} apart."));
+        }
+        lines.push(format!("  A key takes at most {}.", bytes(limit.bytes_at_most())));
+    }
+    if policy.limits().len() > 1 {
+        lines.push("All limits are charged, or none is; the first that refuses is named.".to_owned());
+    }
+    lines.push(
+        match policy.mode() {
+            Mode::Binary => "A request that does not fit as a whole is refused and costs nothing.",
+            Mode::Nary => "A request that does not fit as a whole is granted in part.",
+            Mode::Uniform => "A refused request counts too.",
+        }
+        .to_owned(),
+    );
+    lines
+}
+
+/// `12 KB` and the like: sizes for people.
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} bytes"),
+        10_000..10_000_000 => format!("{} KB", count.div_ceil(1_000)),
+        _ => format!("{} MB", count.div_ceil(1_000_000)),
+    }
+}
+
+/// Why a decision came out as it did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The decision.
+    pub decision: Decision,
+    /// The first instant at which the same request passes, if any.
+    pub passes_at: Option<Timestamp>,
+    /// The limits in policy order.
+    pub limits: Vec<LimitExplanation>,
+}
+
+/// One limit's part in a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitExplanation {
+    /// What the limit is called.
+    pub name: String,
+    /// The limit's part in the reply.
+    pub detail: Detail,
+    /// The limit before the decision.
+    pub before: Standing,
+    /// The limit after it.
+    pub after: Standing,
+}
+
+/// How a limit stands at a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    /// Units held against the limit.
+    pub held: f64,
+    /// Units left; below zero where more was consumed than the limit allows.
+    pub remaining: i64,
+    /// Until the limit is as new.
+    pub reset_after: Micros,
+    /// Until the spacing lets the next request pass.
+    pub spacing_wait: Micros,
+}
+
+/// Decides `request` as [`KeyState::decide`] does, and says why.
+pub fn explain(state: &mut KeyState, policy: &Policy, t: Timestamp, request: &Request) -> Explanation {
+    let before = standings(state, policy, t);
+    let (decision, details) = state.decide_full(policy, t, request);
+    let after = standings(state, policy, t);
+    let limits = policy.limits().iter().zip(details).zip(before.into_iter().zip(after));
+    Explanation {
+        decision,
+        passes_at: if decision.allowed { Some(t) } else { decision.retry_after.span().map(|span| t.plus(span)) },
+        limits: limits
+            .map(|((limit, detail), (before, after))| LimitExplanation { name: limit.name(), detail, before, after })
+            .collect(),
+    }
+}
+
+fn standings(state: &mut KeyState, policy: &Policy, t: Timestamp) -> Vec<Standing> {
+    let cells = state.cells_of(policy, t);
+    let each = policy.limits().iter().zip(cells.iter());
+    each.map(|(limit, cell)| Standing {
+        held: limit.rule().held(cell.memory(), t),
+        remaining: limit.remaining(cell, t),
+        reset_after: limit.reset_after(cell, t),
+        spacing_wait: limit.spacing().map_or(Micros::ZERO, |spacing| crate::spacing::wait(cell.last, t, spacing)),
+    })
+    .collect()
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decision = &self.decision;
+        let refusing = decision.limited_by.and_then(|index| self.limits.get(index)).map_or("", |limit| &limit.name);
+        match (decision.allowed, decision.limited_by) {
+            (true, None) => write!(f, "allowed: {} granted, {} left", decision.granted, decision.remaining)?,
+            (true, Some(_)) => {
+                write!(f, "allowed in part: {} granted, the rest does not fit {refusing}", decision.granted)?;
+            }
+            (false, _) => match decision.retry_after {
+                Wait::After(span) => write!(f, "refused by {refusing}: the same request passes in {span}")?,
+                Wait::Never => write!(f, "refused by {refusing}: the request asks for more than can ever fit")?,
+            },
+        }
+        for limit in &self.limits {
+            let verdict = if limit.detail.fits { "fits" } else { "does not fit" };
+            write!(f, "\n  {}: {verdict}; held {} ", limit.name, Rounded(limit.before.held))?;
+            write!(f, "before, {} after; {} left", Rounded(limit.after.held), limit.after.remaining)?;
+            if limit.before.spacing_wait > Micros::ZERO {
+                write!(f, "; spaced for another {}", limit.before.spacing_wait)?;
+            }
+            if limit.after.reset_after > Micros::ZERO {
+                write!(f, "; as new in {}", limit.after.reset_after)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A count with at most three decimals.
+struct Rounded(f64);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", (self.0 * 1_000.0).round() / 1_000.0)
+    }
+}

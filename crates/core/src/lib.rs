@@ -1,0 +1,57 @@
+//! The decision kernel of Tollgate: rate limiting, decided exactly.
+//!
+//! A [`Policy`] is parsed from text or built from [`Limit`]s; [`decide`] answers a [`Request`] with
+//! a [`Decision`], given the [`Cell`]s a key has under the policy and the time. There is no clock,
+//! no I/O and no dependency here: homes bring the time and keep the cells.
+//!
+//! ```
+//! use tollgate_core::{KeyState, Policy, Request, Timestamp};
+//!
+//! let policy: Policy = "100/min, 10/s gcra burst=20".parse().unwrap();
+//! let mut key = KeyState::default();
+//! let now = Timestamp::new(1_790_000_000_000_000).unwrap();
+//! let decision = key.decide(&policy, now, &Request::ONE);
+//! assert!(decision.allowed);
+//! assert_eq!(decision.remaining, 19);
+//! ```
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `units.rs` | time, waits, `muldiv` |
+//! | `options.rs`, `limit.rs`, `policy.rs` | what an operator writes, valid once built |
+//! | `text/` | policy text, parsed and printed |
+//! | `request.rs`, `decision.rs` | what is asked and answered |
+//! | `algorithms/` | one file of pure functions each, and their registry |
+//! | `log.rs`, `ring.rs` | the event log and its storage |
+//! | `spacing.rs` | a least time between charges |
+//! | `combine.rs` | several limits, all charged or none; the exact wait |
+//! | `state.rs` | a key's cells under changing policies |
+//! | `explain.rs` | promises and decisions in words |
+
+pub mod algorithms;
+mod combine;
+mod decision;
+mod explain;
+mod limit;
+mod log;
+mod options;
+mod policy;
+mod request;
+mod ring;
+mod spacing;
+mod state;
+mod text;
+mod units;
+
+pub use combine::{decide, decide_with, expires_after, refund};
+pub use decision::{Decision, Detail};
+pub use explain::{Explanation, LimitExplanation, Standing, explain, promises};
+pub use limit::{Cell, LONGEST_NAME, Limit, LimitId, is_word};
+pub use log::LogState;
+pub use options::{Align, LONGEST, Options, Part, Problem, Takes};
+pub use policy::{MOST_LIMITS, Policy, PolicyError};
+pub use request::{Cost, Mode, Request};
+pub use ring::{Entry, Narrow, Ring, Wide};
+pub use state::KeyState;
+pub use text::TextError;
+pub use units::{EXACT, Micros, Timestamp, Wait, muldiv};

@@ -1,0 +1,224 @@
+//! A limit: an algorithm with its numbers, perhaps a spacing and a name. Built once, valid ever
+//! after.
+
+use std::fmt;
+
+use crate::algorithms::{ALGORITHMS, Memory, Rule};
+use crate::options::{Align, Options, Part, Problem};
+use crate::spacing;
+use crate::text::print;
+use crate::units::{EXACT, Micros, Timestamp, Wait};
+
+/// The longest name of a limit or policy, in bytes.
+pub const LONGEST_NAME: usize = 64;
+
+/// Whether `name` is a WORD: letters, digits, `-` and `_`.
+pub fn is_word(name: &str) -> bool {
+    let ok = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(ok)
+}
+
+/// A count per period under an algorithm.
+///
+/// ```
+/// let policy: tollgate_core::Policy = "10/s gcra burst=20".parse().unwrap();
+/// assert_eq!(policy.limits()[0].to_string(), "10/s gcra burst=20");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    rule: Rule,
+    spacing: Option<Micros>,
+    name: Option<Box<str>>,
+    id: LimitId,
+}
+
+/// What the state of a limit is filed under: its name, else algorithm, period, resolution, align
+/// and factor. So a changed count, burst, grain or spacing keeps what was consumed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LimitId(Box<str>);
+
+impl LimitId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Limit {
+    /// A limit by the algorithm called `algorithm`.
+    pub fn build(algorithm: &str, count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+        let Some(listed) = ALGORITHMS.iter().find(|listed| listed.name == algorithm) else {
+            return Err(Problem::new(Part::Option("algorithm"), "the name of an algorithm", "100/min gcra"));
+        };
+        (listed.build)(count, period, options).map(Self::new)
+    }
+
+    /// A limit by this rule.
+    pub fn new(rule: Rule) -> Self {
+        let id = shape(&rule);
+        Self { rule, spacing: None, name: None, id }
+    }
+
+    /// The same with a least time between charges.
+    pub fn spaced(mut self, spacing: Micros) -> Result<Self, Problem> {
+        if spacing.get() >= EXACT {
+            return Err(Problem::new(Part::Option("spacing"), "a spacing below 2^53us", "100/s spacing=10ms"));
+        }
+        self.spacing = (spacing > Micros::ZERO).then_some(spacing);
+        Ok(self)
+    }
+
+    /// The same under a name, which then identifies its state.
+    pub fn named(mut self, name: &str) -> Result<Self, Problem> {
+        if !is_word(name) {
+            let expected = "a name of 1 to 64 letters, digits, - and _";
+            return Err(Problem::new(Part::Option("name"), expected, "5/h name=login"));
+        }
+        self.id = LimitId(name.into());
+        self.name = Some(name.into());
+        Ok(self)
+    }
+
+    /// The algorithm with its numbers.
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// The least time between charges.
+    pub fn spacing(&self) -> Option<Micros> {
+        self.spacing
+    }
+
+    /// What the state is filed under.
+    pub fn id(&self) -> &LimitId {
+        &self.id
+    }
+
+    /// The count.
+    pub fn count(&self) -> u64 {
+        self.rule.numbers().0
+    }
+
+    /// The period.
+    pub fn period(&self) -> Micros {
+        self.rule.numbers().1
+    }
+
+    /// The name it was given.
+    pub fn given_name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// What it is called: its name, else its text without spaces.
+    pub fn name(&self) -> String {
+        match &self.name {
+            Some(name) => name.to_string(),
+            None => self.to_string().replace(' ', ""),
+        }
+    }
+
+    /// What a key never seen remembers.
+    pub fn fresh(&self) -> Cell {
+        Cell { memory: self.rule.fresh(), last: None }
+    }
+
+    /// The bytes a key takes at most under this limit.
+    pub fn bytes_at_most(&self) -> u64 {
+        self.rule.bytes_at_most() + if self.spacing.is_some() { 8 } else { 0 }
+    }
+
+    pub(crate) fn correct(&self, cell: &mut Cell, t: Timestamp, uniform: bool) {
+        self.rule.correct(&mut cell.memory, t, uniform);
+        if let Some(spacing) = self.spacing {
+            spacing::correct(&mut cell.last, t, spacing);
+        }
+    }
+
+    /// The units that fit, were it not for the spacing.
+    pub(crate) fn room(&self, cell: &Cell, t: Timestamp) -> i64 {
+        self.rule.room(&cell.memory, t)
+    }
+
+    /// Whether the last charge was long enough ago.
+    pub(crate) fn ready(&self, cell: &Cell, t: Timestamp) -> bool {
+        self.spacing.is_none_or(|spacing| spacing::wait(cell.last, t, spacing) == Micros::ZERO)
+    }
+
+    pub(crate) fn remaining(&self, cell: &Cell, t: Timestamp) -> i64 {
+        self.rule.remaining(&cell.memory, t)
+    }
+
+    /// The least time after which `units` fit. The spacing only grows easier, but an algorithm may
+    /// not, so where the spacing is the longer wait the algorithm is asked again then.
+    pub(crate) fn wait(&self, cell: &Cell, t: Timestamp, units: u64) -> Wait {
+        let spaced = match self.spacing {
+            Some(spacing) if units > 0 => spacing::wait(cell.last, t, spacing),
+            _ => Micros::ZERO,
+        };
+        match self.rule.wait(&cell.memory, t.plus(spaced), units) {
+            Wait::After(span) => Wait::After(spaced.plus(span)),
+            Wait::Never => Wait::Never,
+        }
+    }
+
+    pub(crate) fn reset_after(&self, cell: &Cell, t: Timestamp) -> Micros {
+        let spaced = self.spacing.map_or(Micros::ZERO, |spacing| spacing::wait(cell.last, t, spacing));
+        self.rule.reset_after(&cell.memory, t).max(spaced)
+    }
+
+    pub(crate) fn charge(&self, cell: &mut Cell, t: Timestamp, units: u64) -> u64 {
+        if self.spacing.is_some() {
+            spacing::charge(&mut cell.last, t);
+        }
+        self.rule.charge(&mut cell.memory, t, units)
+    }
+
+    pub(crate) fn refund(&self, cell: &mut Cell, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+        self.rule.refund(&mut cell.memory, t, units, at)
+    }
+}
+
+fn shape(rule: &Rule) -> LimitId {
+    let (_, period, options) = rule.numbers();
+    let mut id = format!("{}/{}", rule.name(), period.get());
+    if let Some(resolution) = options.resolution {
+        id += &format!("/{}", resolution.get());
+    }
+    if let Some(buckets) = options.buckets {
+        id += &format!("/{buckets}");
+    }
+    if options.align == Some(Align::Clock) {
+        id += "/clock";
+    }
+    if let Some(factor) = options.factor {
+        id += &format!("/{factor}");
+    }
+    LimitId(id.into())
+}
+
+/// Canonical text: what the parser makes the same limit of.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print::limit(f, self)
+    }
+}
+
+/// What one limit remembers of one key: the algorithm's state and the last charge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    pub(crate) memory: Memory,
+    /// Kept only under a limit with a spacing.
+    pub(crate) last: Option<Timestamp>,
+}
+
+impl Cell {
+    /// The algorithm's state.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Bytes of heap memory, the value itself not counted.
+    pub fn heap_bytes(&self) -> usize {
+        self.memory.heap_bytes()
+    }
+}

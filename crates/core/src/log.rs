@@ -1,0 +1,181 @@
+//! The event log: what `sliding`, `slots` and `rolling` remember.
+//!
+//! An entry holds the time of a charge and the units charged *before* it; the header holds the
+//! units charged in all. The units from any entry on are then one subtraction, so a window is
+//! counted by finding its first entry, and a wait by finding the first entry behind which little
+//! enough is left. Both gallop from the oldest entry: constant in steady traffic, logarithmic at
+//! worst, never a scan. Charging drops what has left the window, so the oldest entry is where the
+//! window began when it was last charged.
+
+use crate::ring::{Entry, Ring};
+use crate::units::{Micros, Timestamp};
+
+/// The header of an event log: all of it but the entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogState {
+    /// Units charged since the log began, modulo the entries' mask.
+    total: u64,
+    /// The log's time of the latest charge.
+    newest: Timestamp,
+    /// What the log's clock is ahead of the home's, after the home's clock was set back too far.
+    skew: Micros,
+}
+
+impl LogState {
+    /// The log's time when the home's clock reads `t`: it never goes back.
+    pub(crate) fn now(&self, t: Timestamp) -> Timestamp {
+        t.plus(self.skew).max(self.newest)
+    }
+
+    /// How long after `t` the log's clock reads `moment`, which must be later than its newest charge.
+    pub(crate) fn until(&self, moment: Timestamp, t: Timestamp) -> Micros {
+        moment.since(t.plus(self.skew))
+    }
+
+    /// The clock rule: a log more than `window` ahead goes on from where it stands.
+    pub(crate) fn correct<E: Entry>(&mut self, log: &Ring<E>, t: Timestamp, window: Micros) {
+        if !log.is_empty() && self.newest > t.plus(self.skew).plus(window) {
+            self.skew = self.newest.since(t);
+        }
+    }
+
+    /// The log's time of `at`, a time of the home's clock not later than now.
+    pub(crate) fn log_time(&self, at: Timestamp) -> Timestamp {
+        at.plus(self.skew)
+    }
+
+    /// The time of the entry at `index`.
+    pub(crate) fn at<E: Entry>(&self, log: &Ring<E>, index: usize) -> u64 {
+        log.get(index).at(self.newest.get())
+    }
+
+    /// The time of the newest entry, if there is one.
+    pub(crate) fn last<E: Entry>(&self, log: &Ring<E>) -> Option<u64> {
+        let index = log.len().checked_sub(1)?;
+        Some(self.at(log, index))
+    }
+
+    /// The units of the entry at `index` and all later ones.
+    pub(crate) fn left<E: Entry>(&self, log: &Ring<E>, index: usize) -> u64 {
+        if index >= log.len() {
+            return 0;
+        }
+        self.total.wrapping_sub(log.get(index).before()) & E::MASK
+    }
+
+    /// The first entry that is still in the window, given which times have left it.
+    pub(crate) fn first_live<E: Entry>(&self, log: &Ring<E>, has_left: impl Fn(u64) -> bool) -> usize {
+        gallop(0, log.len(), |index| has_left(self.at(log, index)))
+    }
+
+    /// The first entry from `start` on with at most `units` left: when all before it have gone,
+    /// no more than that remains.
+    pub(crate) fn first_with_at_most<E: Entry>(&self, log: &Ring<E>, start: usize, units: u64) -> usize {
+        gallop(start, log.len(), |index| self.left(log, index) > units)
+    }
+
+    /// Drops the entries before `live`. An empty log starts anew, by the home's clock.
+    pub(crate) fn drop_before<E: Entry>(&mut self, log: &mut Ring<E>, live: usize) {
+        log.drop_front(live);
+        if log.is_empty() {
+            *self = Self::default();
+        }
+    }
+
+    /// Records `units` at the log's time `now` under the stamp `at`. They join the newest entry if
+    /// their stamp is not later. The log keeps at most `need` entries.
+    pub(crate) fn append<E: Entry>(&mut self, log: &mut Ring<E>, now: Timestamp, at: u64, units: u64, need: u64) {
+        self.newest = now;
+        if self.last(log).is_none_or(|last| last < at) {
+            let need = usize::try_from(need).unwrap_or(usize::MAX);
+            log.push(E::pack(at, self.total), need);
+        }
+        self.total = self.total.wrapping_add(units) & E::MASK;
+    }
+
+    /// Takes back the oldest `units` of those from the entry `live` on. Giving back the newest
+    /// would let later ones count shorter than a window.
+    pub(crate) fn forget_oldest<E: Entry>(&mut self, log: &mut Ring<E>, live: usize, units: u64) {
+        let kept = self.left(log, live).saturating_sub(units);
+        if kept == 0 {
+            self.drop_before(log, log.len());
+            return;
+        }
+        let after = self.first_with_at_most(log, live, kept);
+        let split = if self.left(log, after) == kept { after } else { after - 1 };
+        let at = self.at(log, split);
+        log.drop_front(split);
+        log.set(0, E::pack(at, self.total.wrapping_sub(kept) & E::MASK));
+    }
+
+    /// Takes back up to `units` of the entry stamped `at`; answers how many. Moves the entries
+    /// behind it, so it is for logs of few entries.
+    pub(crate) fn forget_at<E: Entry>(&mut self, log: &mut Ring<E>, at: u64, units: u64) -> u64 {
+        let index = self.first_live(log, |time| time < at);
+        if index >= log.len() || self.at(log, index) != at {
+            return 0;
+        }
+        let given = units.min(self.left(log, index) - self.left(log, index + 1));
+        for later in index + 1..log.len() {
+            let entry = log.get(later);
+            let time = entry.at(self.newest.get());
+            log.set(later, E::pack(time, entry.before().wrapping_sub(given) & E::MASK));
+        }
+        self.total = self.total.wrapping_sub(given) & E::MASK;
+        if self.left(log, 0) == 0 {
+            self.drop_before(log, log.len());
+        }
+        given
+    }
+}
+
+/// The first index in `start..end` for which `passed` is false, `end` if there is none. Doubles its
+/// step from `start`, then halves it.
+fn gallop(start: usize, end: usize, passed: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut step) = (start, 1);
+    let mut high = loop {
+        if low >= end {
+            return end;
+        }
+        let probe = low.saturating_add(step - 1).min(end - 1);
+        if !passed(probe) {
+            break probe;
+        }
+        low = probe + 1;
+        step *= 2;
+    };
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if passed(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn gallop_finds_every_edge_in_logarithmic_steps() {
+        for end in 0..200usize {
+            for start in 0..=end {
+                for edge in start..=end {
+                    assert_eq!(gallop(start, end, |index| index < edge), edge);
+                }
+            }
+        }
+        let looked = Cell::new(0);
+        let edge = 500_000;
+        let found = gallop(0, 1_000_000, |index| {
+            looked.set(looked.get() + 1);
+            index < edge
+        });
+        assert_eq!(found, edge);
+        assert!(looked.get() <= 42, "{} looks", looked.get());
+    }
+}

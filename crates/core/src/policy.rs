@@ -1,0 +1,136 @@
+//! A policy: 1 to 32 limits decided together, and a mode. All are charged or none is.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::limit::{Limit, is_word};
+use crate::request::Mode;
+use crate::text::{TextError, parse};
+
+/// The most limits of a policy.
+pub const MOST_LIMITS: usize = 32;
+
+/// Limits decided together.
+///
+/// ```
+/// use tollgate_core::Policy;
+/// let policy: Policy = "1/5s, 5/h".parse().unwrap();
+/// assert_eq!(policy.limits().len(), 2);
+/// assert_eq!(policy.to_string(), "1/5s, 5/h");
+/// assert_eq!(
+///     "5/parsec".parse::<Policy>().unwrap_err().to_string(),
+///     r#"column 3: expected a unit (us, ms, s, min, h, d, w), found "parsec"; for example "100/min""#,
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    name: Option<Box<str>>,
+    limits: Box<[Arc<Limit>]>,
+    mode: Mode,
+}
+
+/// Why limits do not make a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// None, or more than 32.
+    Limits(usize),
+    /// Two limits would share one state; the places of both.
+    SameId(usize, usize),
+    /// Limits of one policy with different grains; the place of the second.
+    Grains(usize),
+    /// Not a WORD.
+    Name,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limits(count) => write!(f, "expected 1 to {MOST_LIMITS} limits, found {count}"),
+            Self::SameId(first, second) => write!(
+                f,
+                "expected limits that differ in name, algorithm or period; limits {} and {} would share one state",
+                first + 1,
+                second + 1
+            ),
+            Self::Grains(_) => write!(f, "expected one grain for all limits of a policy"),
+            Self::Name => write!(f, "expected a policy name of 1 to 64 letters, digits, - and _"),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+impl Policy {
+    /// A policy of these limits, all or nothing.
+    pub fn new(limits: Vec<Limit>) -> Result<Self, PolicyError> {
+        if limits.is_empty() || limits.len() > MOST_LIMITS {
+            return Err(PolicyError::Limits(limits.len()));
+        }
+        let mut grain = None;
+        for (index, limit) in limits.iter().enumerate() {
+            if let Some(same) = limits[..index].iter().position(|other| other.id() == limit.id()) {
+                return Err(PolicyError::SameId(same, index));
+            }
+            if limit.rule().takes().grain {
+                let own = limit.rule().numbers().2.grain;
+                if grain.is_some_and(|grain| grain != own) {
+                    return Err(PolicyError::Grains(index));
+                }
+                grain = Some(own);
+            }
+        }
+        Ok(Self { name: None, limits: limits.into_iter().map(Arc::new).collect(), mode: Mode::Binary })
+    }
+
+    /// The same under another mode.
+    #[must_use]
+    pub fn with_mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// The same under a name. Named policies do not share counters.
+    pub fn with_name(self, name: &str) -> Result<Self, PolicyError> {
+        if !is_word(name) {
+            return Err(PolicyError::Name);
+        }
+        Ok(Self { name: Some(name.into()), ..self })
+    }
+
+    /// The name, empty for bare text.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// The limits in policy order.
+    pub fn limits(&self) -> &[Arc<Limit>] {
+        &self.limits
+    }
+
+    /// The mode of requests that do not bring their own.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+}
+
+impl FromStr for Policy {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        parse::policy(text)
+    }
+}
+
+/// Canonical text: what the parser makes the same limits of.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, limit) in self.limits.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            limit.fmt(f)?;
+        }
+        Ok(())
+    }
+}

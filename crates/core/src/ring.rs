@@ -1,0 +1,306 @@
+//! Storage of an event log: entries in order, pushed at the end, dropped from the front.
+//!
+//! Memory follows need. A short ring is one allocation that grows by doubling up to what its limit
+//! needs; a long one is a queue of blocks, so that no push copies more than a few kilobytes and no
+//! call takes long. Nothing here knows what an entry means: see `log.rs`.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+
+/// One entry of an event log: when its units were charged, and how many were charged before it.
+pub trait Entry: Copy + Default + Debug + PartialEq {
+    /// The units counted modulo this mask plus one.
+    const MASK: u64;
+
+    /// Packs an entry.
+    fn pack(at: u64, before: u64) -> Self;
+
+    /// The time of the entry, given a time within 2^47 of it.
+    fn at(self, near: u64) -> u64;
+
+    /// The units charged before this entry since the log began, modulo the mask.
+    fn before(self) -> u64;
+}
+
+/// Twelve bytes: 48 bits of time, 48 bits of units. For windows below 2^47 microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Narrow([u32; 3]);
+
+const LOW_48: u64 = (1 << 48) - 1;
+
+impl Entry for Narrow {
+    const MASK: u64 = LOW_48;
+
+    fn pack(at: u64, before: u64) -> Self {
+        Self([at as u32, ((at >> 32) & 0xffff) as u32 | ((before & 0xffff) << 16) as u32, (before >> 16) as u32])
+    }
+
+    fn at(self, near: u64) -> u64 {
+        let low = u64::from(self.0[0]) | u64::from(self.0[1] & 0xffff) << 32;
+        // Sign-extend the distance from `near`, which may lie on either side.
+        let distance = (low.wrapping_sub(near) << 16).cast_signed() >> 16;
+        near.wrapping_add_signed(distance)
+    }
+
+    fn before(self) -> u64 {
+        u64::from(self.0[1] >> 16) | u64::from(self.0[2]) << 16
+    }
+}
+
+/// Sixteen bytes: counts up to 2^53, which the dialects of seeds 000 and 004 need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wide {
+    at: u64,
+    before: u64,
+}
+
+impl Entry for Wide {
+    const MASK: u64 = u64::MAX;
+
+    fn pack(at: u64, before: u64) -> Self {
+        Self { at, before }
+    }
+
+    fn at(self, _near: u64) -> u64 {
+        self.at
+    }
+
+    fn before(self) -> u64 {
+        self.before
+    }
+}
+
+/// Entries a ring has room for at first.
+const FIRST: usize = 4;
+/// Entries per block of a long ring.
+const BLOCK: usize = 256;
+/// A ring of more entries than this is kept in blocks: then the two blocks that are partly used
+/// at its ends cost at most a quarter.
+const LONGEST_FLAT: usize = 8 * BLOCK;
+/// Blocks freed by one call, so that a long pause is not paid for at once.
+const FREED_AT_ONCE: usize = 64;
+
+/// A queue of entries whose memory follows their number.
+#[derive(Clone)]
+pub struct Ring<E> {
+    store: Store<E>,
+}
+
+#[derive(Clone)]
+enum Store<E> {
+    Flat(VecDeque<E>),
+    // `skip` entries at the front are dropped already; blocks they fill are freed bit by bit.
+    Blocks { blocks: VecDeque<Box<[E; BLOCK]>>, skip: usize, len: usize },
+}
+
+impl<E: Entry> Ring<E> {
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        match &self.store {
+            Store::Flat(entries) => entries.len(),
+            Store::Blocks { len, .. } => *len,
+        }
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entry at `index`, the oldest being 0. Past the end it is an empty entry.
+    pub fn get(&self, index: usize) -> E {
+        match &self.store {
+            Store::Flat(entries) => entries.get(index).copied().unwrap_or_default(),
+            Store::Blocks { blocks, skip, .. } => {
+                let place = skip + index;
+                blocks.get(place / BLOCK).map_or_else(E::default, |block| block[place % BLOCK])
+            }
+        }
+    }
+
+    /// Replaces the entry at `index`, if there is one.
+    pub fn set(&mut self, index: usize, entry: E) {
+        match &mut self.store {
+            Store::Flat(entries) => {
+                if let Some(slot) = entries.get_mut(index) {
+                    *slot = entry;
+                }
+            }
+            Store::Blocks { blocks, skip, len } => {
+                let place = *skip + index;
+                if index < *len
+                    && let Some(block) = blocks.get_mut(place / BLOCK)
+                {
+                    block[place % BLOCK] = entry;
+                }
+            }
+        }
+    }
+
+    /// Adds an entry at the end. `need` is how many entries the limit keeps at most: growth stops
+    /// there unless the ring is full at it (a count that was lowered, refused attempts that count).
+    pub fn push(&mut self, entry: E, need: usize) {
+        if let Store::Flat(entries) = &mut self.store {
+            let (len, room) = (entries.len(), entries.capacity());
+            if len < room {
+                entries.push_back(entry);
+                return;
+            }
+            if len < LONGEST_FLAT {
+                let doubled = (2 * len).max(FIRST);
+                let grown = if len < need { need.min(doubled) } else { doubled };
+                entries.reserve_exact(grown.clamp(len + 1, LONGEST_FLAT) - len);
+                entries.push_back(entry);
+                return;
+            }
+            self.store = in_blocks(entries);
+        }
+        if let Store::Blocks { blocks, skip, len } = &mut self.store {
+            let place = *skip + *len;
+            if place == blocks.len() * BLOCK {
+                // A dropped block at the front is used again at the end.
+                let block = if *skip >= BLOCK {
+                    *skip -= BLOCK;
+                    blocks.pop_front()
+                } else {
+                    None
+                };
+                blocks.push_back(block.unwrap_or_else(|| Box::new([E::default(); BLOCK])));
+            }
+            let place = *skip + *len;
+            if let Some(block) = blocks.get_mut(place / BLOCK) {
+                block[place % BLOCK] = entry;
+                *len += 1;
+            }
+        }
+    }
+
+    /// Drops the `count` oldest entries and gives back memory that is no longer needed.
+    pub fn drop_front(&mut self, count: usize) {
+        let count = count.min(self.len());
+        match &mut self.store {
+            Store::Flat(entries) => {
+                entries.drain(..count);
+                if entries.len() < entries.capacity() / 4 && entries.capacity() > 4 * FIRST {
+                    entries.shrink_to((2 * entries.len()).max(FIRST));
+                }
+            }
+            Store::Blocks { blocks, skip, len } => {
+                *skip += count;
+                *len -= count;
+                for _ in 0..FREED_AT_ONCE {
+                    if *skip < 2 * BLOCK {
+                        break;
+                    }
+                    blocks.pop_front();
+                    *skip -= BLOCK;
+                }
+                if *len <= LONGEST_FLAT / 4 {
+                    let entries = (0..*len).map(|index| self.get(index)).collect();
+                    self.store = Store::Flat(entries);
+                }
+            }
+        }
+    }
+
+    /// Drops everything.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Bytes of heap memory.
+    pub fn bytes(&self) -> usize {
+        match &self.store {
+            Store::Flat(entries) => entries.capacity() * size_of::<E>(),
+            Store::Blocks { blocks, .. } => {
+                blocks.len() * size_of::<[E; BLOCK]>() + blocks.capacity() * size_of::<usize>()
+            }
+        }
+    }
+}
+
+fn in_blocks<E: Entry>(entries: &VecDeque<E>) -> Store<E> {
+    let mut blocks = VecDeque::with_capacity(entries.len().div_ceil(BLOCK) + 1);
+    for (index, entry) in entries.iter().enumerate() {
+        if index % BLOCK == 0 {
+            blocks.push_back(Box::new([E::default(); BLOCK]));
+        }
+        if let Some(block) = blocks.back_mut() {
+            block[index % BLOCK] = *entry;
+        }
+    }
+    Store::Blocks { blocks, skip: 0, len: entries.len() }
+}
+
+impl<E> Default for Ring<E> {
+    fn default() -> Self {
+        Self { store: Store::Flat(VecDeque::new()) }
+    }
+}
+
+/// Two rings are equal if their entries are, however they are stored.
+impl<E: Entry> PartialEq for Ring<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && (0..self.len()).all(|index| self.get(index) == other.get(index))
+    }
+}
+
+impl<E: Entry> Debug for Ring<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries((0..self.len()).map(|index| self.get(index))).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_entries_keep_48_bits_on_either_side_of_the_reference() {
+        let now = 1_790_000_000_123_456;
+        for at in [now - (1 << 46), now - 1, now, now + 1, now + (1 << 46)] {
+            for before in [0, 1, LOW_48] {
+                let entry = Narrow::pack(at, before);
+                assert_eq!((entry.at(now), entry.before()), (at, before));
+            }
+        }
+    }
+
+    #[test]
+    fn behaves_as_a_plain_queue_at_every_size() {
+        let mut model = VecDeque::new();
+        let mut ring = Ring::<Narrow>::default();
+        let mut next = 0u64;
+        // Waves that pass the block size, shrink, empty and refill the ring.
+        for (pushes, drops) in [(3, 1), (40, 20), (3_000, 10), (5_000, 7_500), (9_000, 300), (1, 9_500), (700, 700)] {
+            for _ in 0..pushes {
+                model.push_back(next);
+                ring.push(Narrow::pack(next, next), 4_000);
+                next += 1;
+            }
+            ring.drop_front(drops);
+            model.drain(..drops.min(model.len()));
+            assert_eq!(ring.len(), model.len());
+            for (index, value) in model.iter().enumerate() {
+                assert_eq!(ring.get(index).at(next), *value);
+            }
+        }
+    }
+
+    #[test]
+    fn takes_at_most_16_bytes_an_entry_when_full_and_32_while_it_grows() {
+        for need in [16usize, 100, 600, 1_000, 2_048, 2_500, 10_000, 100_000] {
+            let mut ring = Ring::<Narrow>::default();
+            for index in 0..need {
+                ring.push(Narrow::pack(index as u64, index as u64), need);
+                assert!(index < 8 || ring.bytes() <= 32 * (index + 1), "growing: {index} of {need}");
+            }
+            // Steady traffic through the whole ring, twice.
+            for index in 0..2 * need {
+                ring.drop_front(1);
+                ring.push(Narrow::pack(index as u64, index as u64), need);
+                assert!(ring.bytes() <= 16 * need, "full: {} bytes for {need}", ring.bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What a key remembers under policies of one name: a cell a limit, filed by limit id.
+//!
+//! A policy that changes finds its limits' cells again; a limit that is new starts fresh and leaves
+//! the others alone; cells of limits that are gone are kept until they expire, so that a policy may
+//! come back, or two policies may take turns on one key.
+
+use std::sync::Arc;
+
+use crate::combine;
+use crate::decision::{Decision, Detail};
+use crate::limit::{Cell, Limit};
+use crate::policy::{MOST_LIMITS, Policy};
+use crate::request::Request;
+use crate::units::{Micros, Timestamp};
+
+/// The cells of one key, those of the latest policy first and in its order.
+///
+/// ```
+/// use tollgate_core::{KeyState, Policy, Request, Timestamp};
+/// let policy: Policy = "1/5s, 5/h".parse().unwrap();
+/// let mut state = KeyState::default();
+/// let t = Timestamp::new(1_700_000_000_000_000).unwrap();
+/// assert!(state.decide(&policy, t, &Request::ONE).allowed);
+/// let refused = state.decide(&policy, t, &Request::ONE);
+/// assert_eq!(refused.flat(), [0, 0, 0, 5_000_000, 3_600_000_000, 1]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeyState {
+    limits: Vec<Arc<Limit>>,
+    cells: Vec<Cell>,
+}
+
+impl KeyState {
+    /// Decides and charges: see [`combine::decide`].
+    pub fn decide(&mut self, policy: &Policy, t: Timestamp, request: &Request) -> Decision {
+        combine::decide(policy, self.cells_of(policy, t), t, request)
+    }
+
+    /// As [`KeyState::decide`], with each limit's part.
+    pub fn decide_full(&mut self, policy: &Policy, t: Timestamp, request: &Request) -> (Decision, Vec<Detail>) {
+        let mut details = Vec::with_capacity(policy.limits().len());
+        let decision =
+            combine::decide_with(policy, self.cells_of(policy, t), t, request, |detail| details.push(detail));
+        (decision, details)
+    }
+
+    /// Gives back: see [`combine::refund`].
+    pub fn refund(&mut self, policy: &Policy, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+        combine::refund(policy, self.cells_of(policy, t), t, units, at)
+    }
+
+    /// Forgets the key under `policy`; cells of limits it does not have stay.
+    pub fn reset(&mut self, policy: &Policy, t: Timestamp) {
+        let cells = self.cells_of(policy, t);
+        for (cell, limit) in cells.iter_mut().zip(policy.limits()) {
+            *cell = limit.fresh();
+        }
+    }
+
+    /// The time until nothing is left to remember.
+    pub fn expires_after(&self, t: Timestamp) -> Micros {
+        let each = self.limits.iter().zip(&self.cells);
+        each.map(|(limit, cell)| limit.reset_after(cell, t)).max().unwrap_or_default()
+    }
+
+    /// Bytes of heap memory: cells and logs.
+    pub fn heap_bytes(&self) -> usize {
+        let cells = self.cells.capacity() * size_of::<Cell>() + self.limits.capacity() * size_of::<usize>();
+        cells + self.cells.iter().map(Cell::heap_bytes).sum::<usize>()
+    }
+
+    /// The cells of `policy` in its order.
+    pub fn cells_of(&mut self, policy: &Policy, t: Timestamp) -> &mut [Cell] {
+        let limits = policy.limits();
+        let known = self.limits.len() >= limits.len()
+            && limits.iter().zip(&self.limits).all(|(limit, held)| Arc::ptr_eq(limit, held));
+        if !known {
+            self.adopt(policy, t);
+        }
+        &mut self.cells[..limits.len()]
+    }
+
+    fn adopt(&mut self, policy: &Policy, t: Timestamp) {
+        let mut old: Vec<_> = self.limits.drain(..).zip(self.cells.drain(..)).collect();
+        for limit in policy.limits() {
+            let place = old.iter().position(|(held, cell)| held.id() == limit.id() && limit.rule().owns(&cell.memory));
+            let cell = place.map(|place| old.swap_remove(place).1).unwrap_or_else(|| limit.fresh());
+            self.limits.push(Arc::clone(limit));
+            self.cells.push(cell);
+        }
+        // What no policy asks for any more goes when it expires. Of very many, the soonest go.
+        old.retain(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO);
+        old.retain(|(limit, _)| policy.limits().iter().all(|own| own.id() != limit.id()));
+        old.sort_by_key(|(limit, cell)| std::cmp::Reverse(limit.reset_after(cell, t)));
+        old.truncate(2 * MOST_LIMITS);
+        for (limit, cell) in old {
+            self.limits.push(limit);
+            self.cells.push(cell);
+        }
+    }
+}

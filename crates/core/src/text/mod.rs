@@ -1,0 +1,37 @@
+//! Policy text: one grammar for code, command line, files and wire.
+//!
+//! `policy = limit *("," limit)`, `limit = count "/" period *(SP option)`. Parsed once into values
+//! that cannot be invalid, printed back canonically. A value out of range is refused, never
+//! clamped.
+
+pub(crate) mod parse;
+pub(crate) mod print;
+
+use std::fmt;
+
+/// Where policy text is wrong, what was expected there, and what is right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextError {
+    /// The column in characters, counted from 1.
+    pub column: usize,
+    /// What was expected there.
+    pub expected: String,
+    /// What stands there; empty at the end of the text.
+    pub found: String,
+    /// Text that is right.
+    pub example: &'static str,
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "column {}: expected {}, found ", self.column, self.expected)?;
+        if self.found.is_empty() {
+            f.write_str("the end")?;
+        } else {
+            write!(f, "{:?}", self.found)?;
+        }
+        write!(f, "; for example {:?}", self.example)
+    }
+}
+
+impl std::error::Error for TextError {}
