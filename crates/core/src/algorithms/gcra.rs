@@ -197,10 +197,10 @@ impl Algorithm for Gcra {
             return 0;
         }
         let given = Span { whole: charged.whole - since, ..charged }.min(debt);
+        let units = muldiv_add(given.whole, state.count, given.fraction, state.period.get()).0;
         let debt = debt.minus(given, state.count);
-        state.tat = t.plus(Micros::new(debt.whole));
-        state.fraction = debt.fraction;
-        muldiv_add(given.whole, state.count, given.fraction, state.period.get()).0
+        *state = State { tat: t.plus(Micros::new(debt.whole)), fraction: debt.fraction, ..*state };
+        units
     }
 
     fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {

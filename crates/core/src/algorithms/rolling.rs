@@ -134,11 +134,11 @@ impl Algorithm for Rolling {
     }
 
     fn refund(&self, state: &mut State, log: &mut Ring<Wide>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
-        let now = state.head.now(t);
-        if state.head.log_time(at).plus(self.period) <= now {
+        let live = self.first_live(state, log, state.head.now(t));
+        // A charge joins an entry that is not later, so it is held only if such a one is.
+        if live < log.len() && self.cell_time_up(state, state.head.at(log, live)) > state.head.log_time(at) {
             return 0;
         }
-        let live = self.first_live(state, log, now);
         let given = units.min(state.head.left(log, live));
         if given > 0 {
             state.head.forget_oldest(log, live, given);

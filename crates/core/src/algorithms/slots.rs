@@ -99,7 +99,8 @@ impl Algorithm for Slots {
         let used = state.left(log, live);
         let recorded = add_units(used, units) - used;
         if recorded > 0 {
-            state.drop_before(log, live);
+            // Slots that refunds emptied are nothing to remember.
+            state.drop_before(log, if used == 0 { log.len() } else { live });
             let now = state.now(t);
             state.append(log, now, self.slot(now), recorded, self.slots());
         }

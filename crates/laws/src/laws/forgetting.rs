@@ -1,0 +1,47 @@
+//! From its expiry on, a state decides as a key never seen does, and goes on doing so.
+
+use tollgate_core::{Decision, Detail, KeyState, Request};
+
+use crate::case::Case;
+use crate::walk::{Verdict, Watch, World, walk};
+
+pub(crate) fn check(case: &Case) -> Verdict {
+    walk(case, &mut Forgetting { forgetful: KeyState::default(), forgotten_at: 0, expected: None })
+}
+
+/// Runs beside the key one that is forgotten whenever it may be.
+struct Forgetting {
+    forgetful: KeyState,
+    forgotten_at: u64,
+    expected: Option<(Decision, Vec<Detail>)>,
+}
+
+impl Watch for Forgetting {
+    fn before(&mut self, world: &World, request: &Request) -> Verdict {
+        if world.clock < self.forgotten_at {
+            // Set back to before it was forgotten: now the two may differ, so start over.
+            self.forgetful = world.state.clone();
+        }
+        if self.forgetful.expires_after(world.t()).get() == 0 {
+            self.forgetful = KeyState::default();
+            self.forgotten_at = world.clock;
+        }
+        self.expected = Some(self.forgetful.decide_full(&world.policy, world.t(), request));
+        Ok(())
+    }
+
+    fn decided(&mut self, _world: &World, _request: &Request, decision: &Decision, details: &[Detail]) -> Verdict {
+        match &self.expected {
+            Some((expected, expected_details)) if expected != decision || expected_details != details => {
+                Err(format!("a forgotten key decides {expected:?}, a remembered one {decision:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn refunded(&mut self, world: &World, _given: u64) -> Verdict {
+        // Refunds are not replayed on the other key: start over from this one.
+        self.forgetful = world.state.clone();
+        Ok(())
+    }
+}

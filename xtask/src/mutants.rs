@@ -1,0 +1,250 @@
+//! Tests of the tests: the kernel broken on purpose, one fault at a time.
+//!
+//! Each mutant is one edit of the kernel's source. It is compiled with the laws as they are and
+//! must be caught by one of them. An edit whose text is no longer in the source fails, so that the
+//! list stays true.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::run::{Failure, root};
+
+/// Cases of each law for each algorithm: enough for every mutant below, and quick.
+const CASES: &str = "600";
+/// A mutant may loop for ever; that is caught too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Mutant {
+    what: &'static str,
+    file: &'static str,
+    find: &'static str,
+    replace: &'static str,
+}
+
+const fn mutant(what: &'static str, file: &'static str, find: &'static str, replace: &'static str) -> Mutant {
+    Mutant { what, file, find, replace }
+}
+
+#[rustfmt::skip]
+const MUTANTS: &[Mutant] = &[
+    mutant("sliding: an event counts a microsecond too long", "algorithms/sliding.rs",
+        "at + self.period.get() <= now.get()", "at + self.period.get() < now.get()"),
+    mutant("sliding: an event leaves a microsecond early", "algorithms/sliding.rs",
+        "at + self.period.get() <= now.get()", "at + self.period.get() <= now.get() + 1"),
+    mutant("sliding: wait one too short", "algorithms/sliding.rs",
+        "Wait::After(state.until(leaves, t))", "Wait::us(state.until(leaves, t).get().saturating_sub(1))"),
+    mutant("sliding: wait one too long", "algorithms/sliding.rs",
+        "Wait::After(state.until(leaves, t))", "Wait::us(state.until(leaves, t).get() + 1)"),
+    mutant("sliding: a grain leaves when its first event has left", "algorithms/sliding.rs",
+        "now.get() - now.get() % self.grain.get() + self.grain.get() - 1", "now.get() - now.get() % self.grain.get()"),
+    mutant("sliding: refused attempts grow the log without bound", "algorithms/sliding.rs",
+        "units.min((2 * self.count).saturating_sub(used))", "units + 0 * used"),
+    mutant("sliding: refund after the charge has left", "algorithms/sliding.rs",
+        "if state.log_time(at).plus(self.period) <= now {", "if false {"),
+    mutant("log: refund of the newest", "log.rs",
+        "let kept = self.left(log, live).saturating_sub(units);",
+        "self.total = self.total.wrapping_sub(units) & E::MASK; let kept = self.left(log, live);"),
+    mutant("log: refund leaves its entries behind", "log.rs",
+        "        log.drop_front(split);\n        log.set(0,", "        log.set(split,"),
+    mutant("log: a clock set back locks for the jump", "log.rs",
+        "if !log.is_empty() && self.newest > t.plus(self.skew).plus(window) {",
+        "if log.is_empty() && self.newest > t.plus(self.skew).plus(window) {"),
+    mutant("log: a clock set back far forgets the key", "log.rs",
+        "self.skew = self.newest.since(t);", "self.skew = self.newest.plus(window).since(t);"),
+    mutant("log: a clock set back a little stamps events early", "log.rs",
+        "t.plus(self.skew).max(self.newest)", "t.plus(self.skew).plus(Micros::new(u64::from(self.newest > t) * 3))"),
+    mutant("log: expired entries are never dropped", "log.rs",
+        "        log.drop_front(live);\n        if log.is_empty() {", "        if log.is_empty() && live == 0 {"),
+    mutant("gcra: truncated interval", "algorithms/gcra.rs",
+        "Self { whole, fraction }\n    }\n\n    fn plus", "Self { whole, fraction: fraction - fraction }\n    }\n\n    fn plus"),
+    mutant("gcra: a paid debt still owes its fraction", "algorithms/gcra.rs",
+        "if self.tat < t {", "if self.count == 0 {"),
+    mutant("gcra: wait rounded down", "algorithms/gcra.rs",
+        "+ u64::from(debt.fraction > may_owe.fraction)", "+ u64::from(debt.fraction > may_owe.fraction) / 2"),
+    mutant("gcra: a whole burst never fits", "algorithms/gcra.rs",
+        "        if units > self.burst {\n            return Wait::Never;", "        if units >= self.burst {\n            return Wait::Never;"),
+    mutant("gcra: room rounded up", "algorithms/gcra.rs",
+        "        let (units, rest) = muldiv_add(debt.whole, self.count, debt.fraction, self.period.get());\n        units + u64::from(rest > 0)",
+        "        let (units, rest) = muldiv_add(debt.whole, self.count, debt.fraction, self.period.get());\n        units + 0 * rest"),
+    mutant("gcra: refund of what time has paid back already", "algorithms/gcra.rs",
+        "whole: charged.whole - since, ..charged", "whole: charged.whole + 0 * since, ..charged"),
+    mutant("gcra: clock back locks for the jump", "algorithms/gcra.rs",
+        "if debt > state.span_of(self, most) {", "if debt > state.span_of(self, most).plus(state.span_of(self, 1 << 40), state.count) {"),
+    mutant("gcra: clock back admits more", "algorithms/gcra.rs",
+        "*state = self.owing(t, self.tolerance);", "*state = State::default();"),
+    mutant("gcra: a changed count refills", "algorithms/gcra.rs",
+        "more(owed + recorded)", "more(recorded + 0 * owed)"),
+    mutant("gcra: a changed count keeps time instead of units", "algorithms/gcra.rs",
+        "let debt = if owed > 0 && state.same_rate(self) {", "let debt = if owed > 0 {"),
+    mutant("gcra: refused attempts owe without bound", "algorithms/gcra.rs",
+        "units.min((2 * self.burst).saturating_sub(owed))", "units + 0 * owed"),
+    mutant("fixed: state not expired at the edge", "algorithms/fixed.rs",
+        "(state.used > 0 && t < end)", "(state.used > 0 && t <= end)"),
+    mutant("fixed: window one too short", "algorithms/fixed.rs",
+        "(state.used > 0 && t < end)", "(state.used > 0 && t.plus(Micros::new(1)) < end)"),
+    mutant("fixed: a clock set back brings an edge near", "algorithms/fixed.rs",
+        "Align::Clock => self.window_at(t).plus(self.period),", "Align::Clock => self.window_at(t),"),
+    mutant("fixed: clock back admits more", "algorithms/fixed.rs",
+        "state.start = match self.align {", "state.used = 0; state.start = match self.align {"),
+    mutant("fixed: clock back locks for the jump", "algorithms/fixed.rs",
+        "if state.used > 0 && state.start > t.plus(self.period) {", "if state.used == 0 && state.start > t.plus(self.period) {"),
+    mutant("fixed: refund after an edge", "algorithms/fixed.rs",
+        "self.end(state, t).is_none() || at < self.window_at(state.start)", "self.end(state, t).is_none() || at > t"),
+    mutant("bucket: tokens arrive early", "algorithms/bucket.rs",
+        "t.since(state.start).get(), self.period.get()).0", "t.since(state.start).get() + 1, self.period.get()).0"),
+    mutant("bucket: wait rounded down", "algorithms/bucket.rs",
+        "whole.saturating_add(u64::from(rest > 0))", "whole.saturating_add(0 * rest)"),
+    mutant("bucket: more than a burst is promised for the next window", "algorithms/bucket.rs",
+        "if units <= self.burst { Wait::After(end.since(t)) } else { Wait::Never }", "Wait::After(end.since(t))"),
+    mutant("bucket: waits beyond the end of the window", "algorithms/bucket.rs",
+        "if enough < end {", "if enough < end.plus(self.period) {"),
+    mutant("slots: a slot leaves one resolution early", "algorithms/slots.rs",
+        "|slot| slot + self.period.get() <= now.get()", "|slot| slot + self.period.get() - self.resolution.get() <= now.get()"),
+    mutant("slots: refund in another slot", "algorithms/slots.rs",
+        "let slot = self.slot(state.log_time(at));", "let slot = self.slot(state.now(t.max(at)));"),
+    mutant("estimate: the weighted part rounded down", "algorithms/estimate.rs",
+        "whole + u64::from(rest > 0)", "whole + 0 * rest"),
+    mutant("estimate: a window of long ago still counts", "algorithms/estimate.rs",
+        "_ => (0, 0),", "_ => (state.current, 0),"),
+    mutant("estimate: wait in the next window from the wrong counter", "algorithms/estimate.rs",
+        "let fits_at = self.overlap_for(now.current, self.count - units);", "let fits_at = self.overlap_for(now.previous, self.count - units);"),
+    mutant("estimate: refund of a window long gone", "algorithms/estimate.rs",
+        "} else if at.plus(self.period) >= now.start {", "} else if at <= now.start {"),
+    mutant("decay: fades once only", "algorithms/decay.rs",
+        "state.level / power(self.factor, slots)", "state.level / power(self.factor, slots.min(1))"),
+    mutant("decay: fraction cut off", "algorithms/decay.rs",
+        "level: level + units as f64 }", "level: level.floor() + units as f64 }"),
+    mutant("decay: wait one slot too long", "algorithms/decay.rs",
+        "    Some(high)", "    Some(high + 1)"),
+    mutant("rolling: no half bucket", "algorithms/rolling.rs",
+        "life: period.plus(Micros::new(half))", "life: period.plus(Micros::new(0 * half))"),
+    mutant("rolling: a charge at the end of a cell opens the next", "algorithms/rolling.rs",
+        "if now <= self.cell_time_down(state, cell + 1) => cell,", "if now < self.cell_time_down(state, cell + 1) => cell,"),
+    mutant("combine: charge on refusal", "combine.rs",
+        "if mode == Mode::Uniform { request.cost.get() } else { self.granted }", "if mode == Mode::Uniform { request.cost.get() } else { request.cost.get().min(1) }"),
+    mutant("combine: a peek charges", "combine.rs",
+        "let charged = if request.peek { 0 } else {", "let charged = if request.peek && policy.limits().len() > 1 { 0 } else {"),
+    mutant("combine: maximum instead of fixpoint", "combine.rs",
+        "if policy.limits().len() > 1 {", "if policy.limits().len() > 32 {"),
+    mutant("combine: only the first limit is charged", "combine.rs",
+        "let charged = policy.limits().iter().zip(cells).map(", "let charged = policy.limits().iter().zip(cells).take(1).map("),
+    mutant("combine: a partial grant looks at the last limit only", "combine.rs",
+        "room = if ready { room.min(own.max(0).cast_unsigned()) } else { 0 };", "room = if ready { cost.min(own.max(0).cast_unsigned()) } else { 0 };"),
+    mutant("combine: a partial grant ignores the spacing", "combine.rs",
+        "room = if ready { room.min(own.max(0).cast_unsigned()) } else { 0 };", "room = room.min(own.max(0).cast_unsigned());"),
+    mutant("combine: the last refusing limit is named", "combine.rs",
+        "limited_by = limited_by.or(Some(index));", "limited_by = Some(index).or(limited_by);"),
+    mutant("combine: the greatest remaining is told", "combine.rs",
+        "remaining = remaining.min(left);", "remaining = if index == 0 { left } else { remaining.max(left) };"),
+    mutant("spacing: one too short", "spacing.rs",
+        "last.plus(spacing).since(t)", "last.plus(spacing).since(t.plus(Micros::new(1)))"),
+    mutant("spacing: clock back locks for the jump", "spacing.rs",
+        "last.is_some_and(|last| last > t.plus(spacing))", "last.is_some_and(|last| last < t)"),
+    mutant("limit: the algorithm is not asked again after the spacing", "limit.rs",
+        "self.rule.wait(&cell.memory, t.plus(spaced), units)", "self.rule.wait(&cell.memory, t, units)"),
+    mutant("state: a changed policy forgets", "state.rs",
+        "held.id() == limit.id() && limit.rule().owns(&cell.memory)", "held.id() == limit.id() && held.count() == limit.count() && limit.rule().owns(&cell.memory)"),
+    mutant("state: an added limit moves the others' state", "state.rs",
+        "held.id() == limit.id() && limit.rule().owns(&cell.memory)", "limit.rule().owns(&cell.memory)"),
+    mutant("state: a limit that comes back starts anew", "state.rs",
+        "old.truncate(2 * MOST_LIMITS);", "old.truncate(0 * MOST_LIMITS);"),
+    mutant("ring: a growing ring loses its order", "ring.rs",
+        "block[index % BLOCK] = *entry;", "block[(index + 1) % BLOCK] = *entry;"),
+];
+
+/// Runs them all, two at a time.
+pub(crate) fn mutants() -> Result<(), Failure> {
+    let started = Instant::now();
+    let next = Mutex::new(MUTANTS.iter().enumerate());
+    let survived = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some((number, mutant)) = next.lock().ok().and_then(|mut next| next.next()) else { break };
+                    let outcome = caught(number, mutant);
+                    if let (Err(reason), Ok(mut survived)) = (outcome, survived.lock()) {
+                        eprintln!("not caught: {}: {reason}", mutant.what);
+                        survived.push(mutant.what);
+                    }
+                }
+            });
+        }
+    });
+    let survived = survived.into_inner().unwrap_or_default().len();
+    println!("mutants: {} of {} caught in {:.0?}", MUTANTS.len() - survived, MUTANTS.len(), started.elapsed());
+    if survived == 0 { Ok(()) } else { Err(Failure(format!("{survived} mutants survived"))) }
+}
+
+fn caught(number: usize, mutant: &Mutant) -> Result<(), String> {
+    let dir = root().join("target/mutants").join(number.to_string());
+    let source = dir.join("src");
+    let said = |error: std::io::Error| error.to_string();
+    copy(&root().join("crates/core/src"), &source).map_err(said)?;
+    let file = source.join(mutant.file);
+    let text = fs::read_to_string(&file).map_err(said)?;
+    if text.matches(mutant.find).count() != 1 {
+        return Err(format!("its text is not once in {}", mutant.file));
+    }
+    fs::write(&file, text.replace(mutant.find, mutant.replace)).map_err(said)?;
+    let kernel = dir.join("libtollgate_core.rlib");
+    let laws = dir.join("laws");
+    rustc(&source.join("lib.rs"), &["--crate-type=rlib", "--crate-name=tollgate_core"], &kernel)?;
+    let with = format!("--extern=tollgate_core={}", kernel.display());
+    rustc(&root().join("crates/laws/src/main.rs"), &["--crate-type=bin", &with], &laws)?;
+    let mut child = Command::new(&laws)
+        .args(["--cases", CASES])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(said)?;
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(said)? {
+            break Some(status);
+        }
+        if started.elapsed() > PATIENCE {
+            let _ = child.kill();
+            let _ = child.wait();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let _ = fs::remove_dir_all(&dir);
+    match status {
+        Some(status) if status.success() => Err("every law held".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn rustc(source: &Path, flags: &[&str], out: &Path) -> Result<(), String> {
+    let output = Command::new("rustc")
+        .args(["--edition=2024", "-Copt-level=1", "-Coverflow-checks=on", "-Ccodegen-units=4", "--cap-lints=allow"])
+        .args(flags)
+        .arg("-o")
+        .arg(out)
+        .arg(source)
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("it does not compile: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn copy(from: &Path, to: &PathBuf) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
