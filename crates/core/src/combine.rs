@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::algorithms::{Ask, Step};
 use crate::decision::{Decision, Detail};
 use crate::limit::{Cell, Limit};
 use crate::policy::Policy;
@@ -36,14 +37,38 @@ pub fn decide_with(
     tell: impl FnMut(Detail),
 ) -> Decision {
     let mode = request.mode.unwrap_or(policy.mode());
-    correct(policy, cells, t, mode);
-    let assessed = assess(policy, cells, t, request);
-    let charged = if request.peek { 0 } else { charge(policy, cells, t, assessed.charges(mode, request)) };
-    report(policy, cells, t, request, &assessed, charged, tell)
+    let ask = Ask { cost: request.cost.get(), mode, peek: request.peek, needs: request.needs(mode) };
+    if let ([limit], [cell]) = (policy.limits(), &mut *cells)
+        && let Some(step) = limit.step(cell, t, ask)
+    {
+        return alone(limit, t, mode, step, tell);
+    }
+    let limits = policy.limits();
+    let assessed = assess(limits, cells, t, ask);
+    settle(limits, cells, t, ask, &assessed, tell)
+}
+
+/// A decision of one limit alone.
+#[inline]
+fn alone(limit: &Limit, t: Timestamp, mode: Mode, step: Step, mut tell: impl FnMut(Detail)) -> Decision {
+    let Step { fits, granted, settled } = step;
+    let remaining = if mode == Mode::Uniform { settled.remaining } else { settled.remaining.max(0) };
+    let allowed = fits || granted > 0;
+    tell(Detail { fits, remaining, retry_after: settled.wait, reset_after: settled.reset_after, count: limit.count() });
+    Decision {
+        allowed,
+        granted,
+        charged: settled.recorded,
+        remaining,
+        retry_after: if allowed { Wait::NONE } else { settled.wait },
+        next_after: settled.wait,
+        reset_after: settled.reset_after,
+        limited_by: if fits { None } else { Some(0) },
+        at: t,
+    }
 }
 
 /// What fits: the first half of a decision.
-#[derive(Clone, Copy, Debug)]
 struct Assessed {
     granted: u64,
     allowed: bool,
@@ -52,84 +77,51 @@ struct Assessed {
     fits: u32,
 }
 
-impl Assessed {
-    fn charges(&self, mode: Mode, request: &Request) -> u64 {
-        if mode == Mode::Uniform { request.cost.get() } else { self.granted }
-    }
-}
-
-fn each<'a>(policy: &'a Policy, cells: &'a [Cell]) -> impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)> {
-    policy.limits().iter().zip(cells)
-}
-
-fn correct(policy: &Policy, cells: &mut [Cell], t: Timestamp, mode: Mode) {
-    for (limit, cell) in policy.limits().iter().zip(cells) {
-        limit.correct(cell, t, mode == Mode::Uniform);
-    }
-}
-
-fn assess(policy: &Policy, cells: &[Cell], t: Timestamp, request: &Request) -> Assessed {
-    let cost = request.cost.get();
-    let mut room = cost;
+/// Corrects clocks and sees how much fits every limit.
+fn assess(limits: &[Arc<Limit>], cells: &mut [Cell], t: Timestamp, ask: Ask) -> Assessed {
+    let mut room = ask.cost;
     let mut limited_by = None;
     let mut fits = 0;
-    for (index, (limit, cell)) in each(policy, cells).enumerate() {
-        let (own, ready) = (limit.room(cell, t), cost == 0 || limit.ready(cell, t));
-        if own >= cost as i64 && ready {
+    for (index, (limit, cell)) in limits.iter().zip(cells.iter_mut()).enumerate() {
+        if limit.fits(cell, t, ask.mode == Mode::Uniform, ask.cost) {
             fits |= 1 << index;
             continue;
         }
         limited_by = limited_by.or(Some(index));
-        room = if ready { room.min(own.max(0).cast_unsigned()) } else { 0 };
+        room = if ask.mode == Mode::Nary { room.min(limit.room(cell, t)) } else { 0 };
     }
     let whole = limited_by.is_none();
-    let (granted, allowed) = match request.mode.unwrap_or(policy.mode()) {
-        Mode::Nary => (room, room > 0 || whole),
-        Mode::Binary | Mode::Uniform => (if whole { cost } else { 0 }, whole),
-    };
-    Assessed { granted, allowed, limited_by, fits }
+    Assessed { granted: room, allowed: whole || room > 0, limited_by, fits }
 }
 
-/// Charges every limit; the most any of them recorded.
-fn charge(policy: &Policy, cells: &mut [Cell], t: Timestamp, units: u64) -> u64 {
-    if units == 0 {
-        return 0;
-    }
-    let charged = policy.limits().iter().zip(cells).map(|(limit, cell)| limit.charge(cell, t, units));
-    charged.max().unwrap_or(0)
-}
-
-fn report(
-    policy: &Policy,
-    cells: &[Cell],
+/// Charges every limit and tells how things then stand.
+fn settle(
+    limits: &[Arc<Limit>],
+    cells: &mut [Cell],
     t: Timestamp,
-    request: &Request,
+    ask: Ask,
     assessed: &Assessed,
-    charged: u64,
     mut tell: impl FnMut(Detail),
 ) -> Decision {
-    let mode = request.mode.unwrap_or(policy.mode());
-    let needs = request.needs(mode);
-    let mut remaining = i64::MAX;
-    let mut reset_after = Micros::ZERO;
-    let mut wait = Wait::NONE;
-    for (index, (limit, cell)) in each(policy, cells).enumerate() {
-        let left = limit.remaining(cell, t);
-        let left = if mode == Mode::Uniform { left } else { left.max(0) };
-        let (own_wait, own_reset) = (limit.wait(cell, t, needs), limit.reset_after(cell, t));
+    let charge = ask.charges(assessed.granted);
+    let (mut charged, mut remaining, mut reset_after, mut wait) = (0, i64::MAX, Micros::ZERO, Wait::NONE);
+    for (index, (limit, cell)) in limits.iter().zip(cells.iter_mut()).enumerate() {
+        let settled = limit.settle(cell, t, charge, ask.needs);
+        let left = if ask.mode == Mode::Uniform { settled.remaining } else { settled.remaining.max(0) };
+        charged = charged.max(settled.recorded);
         remaining = remaining.min(left);
-        reset_after = reset_after.max(own_reset);
-        wait = wait.max(own_wait);
+        reset_after = reset_after.max(settled.reset_after);
+        wait = wait.max(settled.wait);
         tell(Detail {
             fits: assessed.fits & 1 << index != 0,
             remaining: left,
-            retry_after: own_wait,
-            reset_after: own_reset,
+            retry_after: settled.wait,
+            reset_after: settled.reset_after,
             count: limit.count(),
         });
     }
-    if policy.limits().len() > 1 {
-        wait = wait_from(policy, cells, t, needs, wait);
+    if limits.iter().any(|limit| limit.rule().loses_room()) {
+        wait = wait_from(limits, cells, t, ask.needs, wait);
     }
     Decision {
         allowed: assessed.allowed,
@@ -145,15 +137,15 @@ fn report(
 }
 
 /// The least time at which all limits fit together, which is not the greatest of their single
-/// waits: a limit may no longer fit when another begins to. `least` is a time before which they do
-/// not. Each step moves on to where every limit would fit again; only an algorithm that can lose
-/// room by waiting needs more than one, and it loses room once.
-fn wait_from(policy: &Policy, cells: &[Cell], t: Timestamp, units: u64, least: Wait) -> Wait {
+/// waits where one loses room by waiting: it may no longer fit when another begins to. `least` is a
+/// time before which they do not. Each step moves on to where every limit would fit again; a limit
+/// loses room once.
+fn wait_from(limits: &[Arc<Limit>], cells: &[Cell], t: Timestamp, units: u64, least: Wait) -> Wait {
     let mut wait = least;
-    for _ in 0..=2 * policy.limits().len() {
+    for _ in 0..=2 * limits.len() {
         let Wait::After(span) = wait else { return Wait::Never };
         let then = t.plus(span);
-        let more = each(policy, cells).map(|(limit, cell)| limit.wait(cell, then, units)).max();
+        let more = limits.iter().zip(cells).map(|(limit, cell)| limit.wait(cell, then, units)).max();
         match more {
             Some(Wait::After(Micros::ZERO)) | None => return wait,
             Some(Wait::After(more)) => wait = Wait::After(span.plus(more)),
@@ -169,12 +161,14 @@ pub fn refund(policy: &Policy, cells: &mut [Cell], t: Timestamp, units: u64, at:
     if units == 0 || at > t {
         return 0;
     }
-    correct(policy, cells, t, policy.mode());
-    let given = policy.limits().iter().zip(cells).map(|(limit, cell)| limit.refund(cell, t, units, at));
+    let given = policy.limits().iter().zip(cells).map(|(limit, cell)| {
+        limit.correct(cell, t, policy.mode() == Mode::Uniform);
+        limit.refund(cell, t, units, at)
+    });
     given.max().unwrap_or(0)
 }
 
 /// The time until all of `cells` may be forgotten: then a key never seen decides alike.
 pub fn expires_after(policy: &Policy, cells: &[Cell], t: Timestamp) -> Micros {
-    each(policy, cells).map(|(limit, cell)| limit.reset_after(cell, t)).max().unwrap_or_default()
+    policy.limits().iter().zip(cells).map(|(limit, cell)| limit.reset_after(cell, t)).max().unwrap_or_default()
 }

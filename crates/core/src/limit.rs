@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::algorithms::{ALGORITHMS, Memory, Rule};
+use crate::algorithms::{ALGORITHMS, Ask, Memory, Rule, Settled, Step};
 use crate::options::{Align, Options, Part, Problem};
 use crate::spacing;
 use crate::text::print;
@@ -27,6 +27,8 @@ pub fn is_word(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     rule: Rule,
+    count: u64,
+    period: Micros,
     spacing: Option<Micros>,
     name: Option<Box<str>>,
     id: LimitId,
@@ -56,7 +58,8 @@ impl Limit {
     /// A limit by this rule.
     pub fn new(rule: Rule) -> Self {
         let id = shape(&rule);
-        Self { rule, spacing: None, name: None, id }
+        let (count, period, _) = rule.numbers();
+        Self { rule, count, period, spacing: None, name: None, id }
     }
 
     /// The same with a least time between charges.
@@ -96,12 +99,12 @@ impl Limit {
 
     /// The count.
     pub fn count(&self) -> u64 {
-        self.rule.numbers().0
+        self.count
     }
 
     /// The period.
     pub fn period(&self) -> Micros {
-        self.rule.numbers().1
+        self.period
     }
 
     /// The name it was given.
@@ -127,50 +130,73 @@ impl Limit {
         self.rule.bytes_at_most() + if self.spacing.is_some() { 8 } else { 0 }
     }
 
-    pub(crate) fn correct(&self, cell: &mut Cell, t: Timestamp, uniform: bool) {
-        self.rule.correct(&mut cell.memory, t, uniform);
+    /// Corrects the clock, then sees whether `units` fit; no units fit any spacing.
+    #[inline]
+    pub(crate) fn fits(&self, cell: &mut Cell, t: Timestamp, uniform: bool, units: u64) -> bool {
         if let Some(spacing) = self.spacing {
             spacing::correct(&mut cell.last, t, spacing);
         }
+        self.rule.fits(&mut cell.memory, t, uniform, units) && (units == 0 || self.ready(cell, t))
     }
 
-    /// The units that fit, were it not for the spacing.
-    pub(crate) fn room(&self, cell: &Cell, t: Timestamp) -> i64 {
-        self.rule.room(&cell.memory, t)
+    pub(crate) fn correct(&self, cell: &mut Cell, t: Timestamp, uniform: bool) {
+        self.fits(cell, t, uniform, 0);
+    }
+
+    /// The units that fit a request for at least one.
+    pub(crate) fn room(&self, cell: &Cell, t: Timestamp) -> u64 {
+        if self.ready(cell, t) { self.rule.room(&cell.memory, t).max(0).cast_unsigned() } else { 0 }
     }
 
     /// Whether the last charge was long enough ago.
-    pub(crate) fn ready(&self, cell: &Cell, t: Timestamp) -> bool {
+    #[inline]
+    fn ready(&self, cell: &Cell, t: Timestamp) -> bool {
         self.spacing.is_none_or(|spacing| spacing::wait(cell.last, t, spacing) == Micros::ZERO)
+    }
+
+    /// How long the spacing has a request for `units` wait.
+    #[inline]
+    fn spaced_for(&self, cell: &Cell, t: Timestamp, units: u64) -> Micros {
+        match self.spacing {
+            Some(spacing) if units > 0 => spacing::wait(cell.last, t, spacing),
+            _ => Micros::ZERO,
+        }
+    }
+
+    /// The least time after which `units` fit. The spacing only grows easier, but an algorithm may
+    /// not, so it is asked as of when the spacing is over.
+    pub(crate) fn wait(&self, cell: &Cell, t: Timestamp, units: u64) -> Wait {
+        let spaced = self.spaced_for(cell, t, units);
+        self.rule.wait(&cell.memory, t.plus(spaced), units).plus(spaced)
+    }
+
+    /// Charges `units`, if any, and tells how the limit then stands, waits being for `needs` units.
+    #[inline]
+    pub(crate) fn settle(&self, cell: &mut Cell, t: Timestamp, units: u64, needs: u64) -> Settled {
+        if units > 0 && self.spacing.is_some() {
+            spacing::charge(&mut cell.last, t);
+        }
+        let spaced = self.spaced_for(cell, t, needs);
+        let mut settled = self.rule.settle(&mut cell.memory, t, units, needs, spaced);
+        settled.wait = settled.wait.plus(spaced);
+        if let Some(spacing) = self.spacing {
+            settled.reset_after = settled.reset_after.max(spacing::wait(cell.last, t, spacing));
+        }
+        settled
+    }
+
+    /// All of a decision for a policy of this one limit, if it has no spacing.
+    pub(crate) fn step(&self, cell: &mut Cell, t: Timestamp, ask: Ask) -> Option<Step> {
+        self.spacing.is_none().then(|| self.rule.step(&mut cell.memory, t, ask))
     }
 
     pub(crate) fn remaining(&self, cell: &Cell, t: Timestamp) -> i64 {
         self.rule.remaining(&cell.memory, t)
     }
 
-    /// The least time after which `units` fit. The spacing only grows easier, but an algorithm may
-    /// not, so where the spacing is the longer wait the algorithm is asked again then.
-    pub(crate) fn wait(&self, cell: &Cell, t: Timestamp, units: u64) -> Wait {
-        let spaced = match self.spacing {
-            Some(spacing) if units > 0 => spacing::wait(cell.last, t, spacing),
-            _ => Micros::ZERO,
-        };
-        match self.rule.wait(&cell.memory, t.plus(spaced), units) {
-            Wait::After(span) => Wait::After(spaced.plus(span)),
-            Wait::Never => Wait::Never,
-        }
-    }
-
     pub(crate) fn reset_after(&self, cell: &Cell, t: Timestamp) -> Micros {
         let spaced = self.spacing.map_or(Micros::ZERO, |spacing| spacing::wait(cell.last, t, spacing));
         self.rule.reset_after(&cell.memory, t).max(spaced)
-    }
-
-    pub(crate) fn charge(&self, cell: &mut Cell, t: Timestamp, units: u64) -> u64 {
-        if self.spacing.is_some() {
-            spacing::charge(&mut cell.last, t);
-        }
-        self.rule.charge(&mut cell.memory, t, units)
     }
 
     pub(crate) fn refund(&self, cell: &mut Cell, t: Timestamp, units: u64, at: Timestamp) -> u64 {

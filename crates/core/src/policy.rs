@@ -47,7 +47,7 @@ pub enum PolicyError {
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Limits(count) => write!(f, "expected 1 to {MOST_LIMITS} limits, found {count}"),
+            Self::Limits(_) => write!(f, "expected 1 to {MOST_LIMITS} limits"),
             Self::SameId(first, second) => write!(
                 f,
                 "expected limits that differ in name, algorithm or period; limits {} and {} would share one state",

@@ -195,7 +195,7 @@ impl<E: Entry> Ring<E> {
                     blocks.pop_front();
                     *skip -= BLOCK;
                 }
-                if *len <= LONGEST_FLAT / 4 {
+                if *len <= LONGEST_FLAT / 4 && blocks.len() <= FREED_AT_ONCE {
                     let entries = (0..*len).map(|index| self.get(index)).collect();
                     self.store = Store::Flat(entries);
                 }

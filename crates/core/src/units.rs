@@ -145,6 +145,14 @@ impl Wait {
         Self::After(Micros(us))
     }
 
+    /// The wait counted from `span` earlier.
+    pub(crate) const fn plus(self, span: Micros) -> Self {
+        match self {
+            Self::After(wait) => Self::After(wait.plus(span)),
+            Self::Never => Self::Never,
+        }
+    }
+
     /// The wait in microseconds, -1 for never: the form of the flat reply.
     pub const fn as_flat(self) -> i64 {
         match self {
@@ -175,11 +183,13 @@ impl fmt::Display for Wait {
 /// `floor(a * b / c)` and the remainder, exact at every value: the only product of the kernel that
 /// may pass 2^53. The Lua twin computes it as an exact two-part product. A quotient that does not
 /// fit saturates; no legal policy reaches that.
+#[inline]
 pub const fn muldiv(a: u64, b: u64, c: u64) -> (u64, u64) {
     muldiv_add(a, b, 0, c)
 }
 
 /// `floor((a * b + d) / c)` and the remainder, see [`muldiv`].
+#[inline]
 pub(crate) const fn muldiv_add(a: u64, b: u64, d: u64, c: u64) -> (u64, u64) {
     if let Some(product) = a.checked_mul(b)
         && let Some(sum) = product.checked_add(d)

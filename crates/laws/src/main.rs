@@ -125,6 +125,7 @@ mod tests {
         agreement: "agreement",
         refund: "refund",
         long_logs: "long logs",
+        extremes: "extremes",
         size: "size",
     }
 }

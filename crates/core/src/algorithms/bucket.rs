@@ -40,6 +40,8 @@ impl Bucket {
 impl Algorithm for Bucket {
     const NAME: &'static str = "bucket";
     const TAKES: Takes = Takes { in_text: true, burst: true, ..TAKES_NOTHING };
+    /// A window may hold more than its burst near its end, and then starts over.
+    const LOSES_ROOM: bool = true;
     type State = State;
     type Log = ();
 

@@ -10,6 +10,8 @@ use crate::options::{LONGEST, Options, Part, Problem, Takes, check_numbers};
 use crate::units::{EXACT, Micros, Timestamp, Wait};
 
 const EXAMPLE: &str = "100/10s decay factor=2";
+/// Refused attempts raise a level no higher than this: twice the largest limit.
+const HIGHEST: f64 = 2.0 * EXACT as f64;
 /// A level below this is none.
 const NOTHING: f64 = 1.0 / EXACT as f64;
 
@@ -182,7 +184,7 @@ impl Algorithm for Decay {
         let level = self.level(state, t);
         // A state that faded away starts anew, by the home's clock.
         let now = if level > 0.0 { t.max(state.start) } else { t };
-        *state = State { start: self.slot_start(self.slot(now)), level: level + units as f64 };
+        *state = State { start: self.slot_start(self.slot(now)), level: (level + units as f64).min(HIGHEST) };
         units
     }
 
@@ -190,7 +192,7 @@ impl Algorithm for Decay {
         if self.slots_since(state, t) > 0 || self.slot(at) != self.slot(state.start) {
             return 0;
         }
-        // A level is at most a few times 2^53, and never below zero.
+        // A level is never below zero.
         let given = units.min(state.level.floor() as u64);
         state.level -= given as f64;
         given

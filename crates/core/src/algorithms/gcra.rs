@@ -3,7 +3,8 @@
 //! The state is one moment, tat: when everything charged will have been paid back. It is kept
 //! exactly, as whole microseconds and a fraction over the count, with the count and period it was
 //! charged under. What is owed is counted in units, so a changed count keeps it: the debt is paid
-//! back at its old rate until the next charge converts it, rounding up to whole units.
+//! back at its old rate until the next charge converts it, rounding up to whole units. Beside it is
+//! the time of the latest charge: tat alone cannot tell a clock set back from more debt.
 
 use super::Algorithm;
 use super::sliding::TAKES_NOTHING;
@@ -22,6 +23,8 @@ pub struct Gcra {
     interval: Span,
     /// What a full burst takes to pay back.
     tolerance: Span,
+    /// The same for one unit less.
+    all_but_one: Span,
 }
 
 /// A length of time in microseconds and a fraction over a count. Ordered for one and the same count.
@@ -32,11 +35,13 @@ struct Span {
 }
 
 impl Span {
+    #[inline]
     fn of(units: u64, period: Micros, count: u64) -> Self {
         let (whole, fraction) = muldiv(units, period.get(), count);
         Self { whole, fraction }
     }
 
+    #[inline]
     fn plus(self, other: Self, count: u64) -> Self {
         let fraction = self.fraction + other.fraction;
         let carry = u64::from(fraction >= count);
@@ -44,12 +49,14 @@ impl Span {
     }
 
     /// The difference; `other` must not be longer.
+    #[inline]
     fn minus(self, other: Self, count: u64) -> Self {
         let borrow = u64::from(self.fraction < other.fraction);
         Self { whole: self.whole - other.whole - borrow, fraction: self.fraction + borrow * count - other.fraction }
     }
 
     /// Whole microseconds, rounded up.
+    #[inline]
     fn up(self) -> u64 {
         self.whole + u64::from(self.fraction > 0)
     }
@@ -59,6 +66,8 @@ impl Span {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     tat: Timestamp,
+    /// The latest charge: time does not go back behind it.
+    seen: Timestamp,
     fraction: u64,
     /// Zero in a key never charged.
     count: u64,
@@ -67,14 +76,23 @@ pub struct State {
 
 impl State {
     /// What is still owed at `t`, over the state's own count.
+    #[inline]
     fn debt(&self, t: Timestamp) -> Span {
+        let t = t.max(self.seen);
         if self.tat < t {
             return Span::default();
         }
         Span { whole: self.tat.since(t).get(), fraction: self.fraction }
     }
 
+    /// How far the clock must run from `t` until it passes the latest charge.
+    #[inline]
+    fn ahead(&self, t: Timestamp) -> u64 {
+        self.seen.since(t).get()
+    }
+
     /// What is still owed at `t` in whole units, rounded up.
+    #[inline]
     fn units_owed(&self, t: Timestamp) -> u64 {
         let debt = self.debt(t);
         if debt == Span::default() {
@@ -85,21 +103,30 @@ impl State {
     }
 
     /// What `units` take to pay back at the state's own rate.
+    #[inline]
     fn span_of(&self, rule: &Gcra, units: u64) -> Span {
-        if self.same_rate(rule) && units == rule.burst {
-            return rule.tolerance;
+        if !self.same_rate(rule) {
+            return Span::of(units, self.period, self.count);
         }
-        Span::of(units, self.period, self.count)
+        // The usual ones are at hand, because a division costs as much as all the rest.
+        match rule.burst.wrapping_sub(units) {
+            0 => rule.tolerance,
+            1 => rule.all_but_one,
+            _ => Span::of(units, rule.period, rule.count),
+        }
     }
 
+    #[inline]
     fn same_rate(&self, rule: &Gcra) -> bool {
         self.count == rule.count && self.period == rule.period
     }
 }
 
 impl Gcra {
+    #[inline]
     fn owing(&self, t: Timestamp, debt: Span) -> State {
-        State { tat: t.plus(Micros::new(debt.whole)), fraction: debt.fraction, count: self.count, period: self.period }
+        let tat = t.plus(Micros::new(debt.whole));
+        State { tat, seen: t, fraction: debt.fraction, count: self.count, period: self.period }
     }
 }
 
@@ -123,7 +150,9 @@ impl Algorithm for Gcra {
         if tolerance.up() > LONGEST.get() {
             return Err(wrong("a burst that refills within 3660 days (burst * period / count)"));
         }
-        Ok(Self { count, period, burst, interval: Span::of(1, period, count), tolerance })
+        let interval = Span::of(1, period, count);
+        let all_but_one = tolerance.minus(interval, count);
+        Ok(Self { count, period, burst, interval, tolerance, all_but_one })
     }
 
     fn numbers(&self) -> (u64, Micros, Options) {
@@ -131,23 +160,35 @@ impl Algorithm for Gcra {
         (self.count, self.period, Options { burst, ..Options::default() })
     }
 
-    /// The state holds no time but tat, so more debt than the mode allows is a clock set back (or
-    /// a burst made smaller): what was consumed then counts as one full burst.
+    /// A clock set back by more than a refill owes from now on what it owed. More debt than the
+    /// mode allows comes of a burst made smaller, and counts as one full burst.
+    #[inline]
     fn correct(&self, state: &mut State, _log: &(), t: Timestamp, uniform: bool) {
         let debt = state.debt(t);
         if debt == Span::default() {
             return;
         }
+        if state.seen > t.plus(Micros::new(self.tolerance.up())) {
+            *state = State { tat: t.plus(Micros::new(debt.whole)), seen: t, ..*state };
+        }
+        let t = t.max(state.seen);
         let most = if uniform { 2 * self.burst } else { self.burst };
         if debt > state.span_of(self, most) {
             *state = self.owing(t, self.tolerance);
         }
     }
 
+    #[inline]
     fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
         super::room_below(self.burst, state.units_owed(t))
     }
 
+    #[inline]
+    fn fits(&self, state: &State, log: &(), t: Timestamp, units: u64) -> bool {
+        self.wait(state, log, t, units) == Wait::NONE
+    }
+
+    #[inline]
     fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
         if units > self.burst {
             return Wait::Never;
@@ -156,31 +197,37 @@ impl Algorithm for Gcra {
         if debt == Span::default() {
             return Wait::NONE;
         }
-        let may_owe = if units == 1 && state.same_rate(self) {
-            self.tolerance.minus(self.interval, self.count)
-        } else {
-            Span::of(self.burst - units, state.period, state.count)
-        };
+        let may_owe = state.span_of(self, self.burst - units);
         if debt <= may_owe {
             return Wait::NONE;
         }
         // A fraction of a microsecond too much costs a whole one: waits are rounded up.
-        Wait::us(debt.whole - may_owe.whole + u64::from(debt.fraction > may_owe.fraction))
+        Wait::us(state.ahead(t) + debt.whole - may_owe.whole + u64::from(debt.fraction > may_owe.fraction))
     }
 
+    #[inline]
     fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
-        Micros::new(state.debt(t).up())
+        match state.debt(t) {
+            debt if debt == Span::default() => Micros::ZERO,
+            debt => Micros::new(state.ahead(t) + debt.up()),
+        }
     }
 
+    #[inline]
     fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
+        let more = |units| if units == 1 { self.interval } else { Span::of(units, self.period, self.count) };
+        let debt = state.debt(t);
+        // Whoever owes nothing starts anew, by the home's clock.
+        let t = if debt == Span::default() { t } else { t.max(state.seen) };
+        let plain = debt == Span::default() || (state.same_rate(self) && debt <= self.tolerance);
+        if plain && units <= self.burst {
+            *state = self.owing(t, debt.plus(more(units), self.count));
+            return units;
+        }
+        // More than the limit, or under another rate: then it counts in whole units.
         let owed = state.units_owed(t);
         let recorded = units.min((2 * self.burst).saturating_sub(owed));
-        let more = |units| if units == 1 { self.interval } else { Span::of(units, self.period, self.count) };
-        let debt = if owed > 0 && state.same_rate(self) {
-            state.debt(t).plus(more(recorded), self.count)
-        } else {
-            more(owed + recorded)
-        };
+        let debt = if state.same_rate(self) { debt.plus(more(recorded), self.count) } else { more(owed + recorded) };
         *state = self.owing(t, debt);
         recorded
     }
@@ -190,6 +237,7 @@ impl Algorithm for Gcra {
         if debt == Span::default() {
             return 0;
         }
+        let t = t.max(state.seen);
         // Time since the charge has paid some of it back already.
         let charged = Span::of(units.min(2 * self.burst), state.period, state.count);
         let since = t.since(at).get();

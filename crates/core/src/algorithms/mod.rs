@@ -21,6 +21,7 @@ pub mod slots;
 use std::fmt::Debug;
 
 use crate::options::{Options, Problem, Takes};
+use crate::request::Mode;
 use crate::units::{Micros, Timestamp, Wait};
 
 /// How one kind of limit decides. `t` is always the home's clock, as read; units are plain counts.
@@ -29,6 +30,8 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     const NAME: &'static str;
     /// Which options it takes, and whether policy text may name it.
     const TAKES: Takes;
+    /// Whether waiting can make what fits now not fit any more.
+    const LOSES_ROOM: bool = false;
 
     /// What one key remembers, besides a log. The default is a key never seen; a state in which
     /// nothing is used must decide like it.
@@ -49,6 +52,10 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
 
     /// The units that fit now; below zero where more than the limit was consumed.
     fn room(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> i64;
+    /// Whether `units` fit now. The same as comparing the room, where that can be had for less.
+    fn fits(&self, state: &Self::State, log: &Self::Log, t: Timestamp, units: u64) -> bool {
+        self.room(state, log, t) >= units as i64
+    }
     /// The units to report as remaining.
     fn remaining(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> i64 {
         self.room(state, log, t)
@@ -73,6 +80,67 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     fn bytes_at_most(&self) -> u64;
     /// The bytes of heap memory a log takes now.
     fn log_bytes(log: &Self::Log) -> usize;
+}
+
+/// A request as an algorithm sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) cost: u64,
+    pub(crate) mode: Mode,
+    pub(crate) peek: bool,
+    /// The units waits are told for.
+    pub(crate) needs: u64,
+}
+
+impl Ask {
+    /// The units to charge.
+    pub(crate) fn charges(&self, granted: u64) -> u64 {
+        match self.mode {
+            _ if self.peek => 0,
+            Mode::Uniform => self.cost,
+            Mode::Binary | Mode::Nary => granted,
+        }
+    }
+}
+
+/// What comes of a request to one limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) fits: bool,
+    pub(crate) granted: u64,
+    pub(crate) settled: Settled,
+}
+
+/// Decides for one limit alone. The functions are those that `combine.rs` puts together for several;
+/// in one place the compiler shares what they have in common, which is most of the cost.
+#[inline]
+fn step<A: Algorithm>(rule: &A, state: &mut A::State, log: &mut A::Log, t: Timestamp, ask: Ask) -> Step {
+    rule.correct(state, log, t, ask.mode == Mode::Uniform);
+    let fits = rule.fits(state, log, t, ask.cost);
+    let granted = match ask.mode {
+        _ if fits => ask.cost,
+        Mode::Nary => rule.room(state, log, t).max(0).cast_unsigned(),
+        Mode::Binary | Mode::Uniform => 0,
+    };
+    let charge = ask.charges(granted);
+    let recorded = if charge > 0 { rule.charge(state, log, t, charge) } else { 0 };
+    let settled = Settled {
+        recorded,
+        remaining: rule.remaining(state, log, t),
+        wait: rule.wait(state, log, t, ask.needs),
+        reset_after: rule.reset_after(state, log, t),
+    };
+    Step { fits, granted, settled }
+}
+
+/// How a limit stands after a decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    pub(crate) recorded: u64,
+    pub(crate) remaining: i64,
+    /// From the moment the algorithm was asked for.
+    pub(crate) wait: Wait,
+    pub(crate) reset_after: Micros,
 }
 
 /// `held` as the signed room below `count`.
@@ -136,6 +204,11 @@ macro_rules! registry {
                 match self { $(Self::$variant(_) => <$algorithm>::TAKES,)+ }
             }
 
+            /// See [`Algorithm::LOSES_ROOM`].
+            pub(crate) fn loses_room(&self) -> bool {
+                match self { $(Self::$variant(_) => <$algorithm>::LOSES_ROOM,)+ }
+            }
+
             /// See [`Algorithm::numbers`].
             pub fn numbers(&self) -> (u64, Micros, Options) {
                 match self { $(Self::$variant(rule) => rule.numbers(),)+ }
@@ -166,18 +239,47 @@ macro_rules! registry {
                 match self { $(Self::$variant(rule) => rule.bytes_at_most(),)+ }
             }
 
-            pub(crate) fn correct(&self, memory: &mut Memory, t: Timestamp, uniform: bool) {
+            /// Corrects the clock, then sees whether `units` fit.
+            pub(crate) fn fits(&self, memory: &mut Memory, t: Timestamp, uniform: bool, units: u64) -> bool {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.correct(state, log, t, uniform),)+
-                    // A memory of another algorithm: the name of the limit stayed, its kind changed.
-                    (_, memory) => *memory = self.fresh(),
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => {
+                        rule.correct(state, log, t, uniform);
+                        rule.fits(state, log, t, units)
+                    })+
+                    (_, memory) => self.fits_afresh(memory, t, uniform, units),
                 }
             }
 
-            pub(crate) fn charge(&self, memory: &mut Memory, t: Timestamp, units: u64) -> u64 {
+            /// A memory of another algorithm: the name of the limit stayed, its kind changed.
+            #[cold]
+            fn fits_afresh(&self, memory: &mut Memory, t: Timestamp, uniform: bool, units: u64) -> bool {
+                *memory = self.fresh();
+                self.fits(memory, t, uniform, units)
+            }
+
+            /// Charges `units`, if any, and tells how the limit then stands. Waits are for `needs`
+            /// units, and the algorithm is asked no earlier than `ready` from now.
+            pub(crate) fn settle(&self, memory: &mut Memory, t: Timestamp, units: u64, needs: u64, ready: Micros) -> Settled {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.charge(state, log, t, units),)+
-                    _ => 0,
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => Settled {
+                        recorded: if units > 0 { rule.charge(state, log, t, units) } else { 0 },
+                        remaining: rule.remaining(state, log, t),
+                        wait: rule.wait(state, log, t.plus(ready), needs),
+                        reset_after: rule.reset_after(state, log, t),
+                    },)+
+                    // Never so: whoever settles has seen whether it fits.
+                    _ => Settled { recorded: 0, remaining: 0, wait: Wait::NONE, reset_after: Micros::ZERO },
+                }
+            }
+
+            /// All of a decision for a policy of this one limit: see [`step`].
+            pub(crate) fn step(&self, memory: &mut Memory, t: Timestamp, ask: Ask) -> Step {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => step(rule, state, log, t, ask),)+
+                    (_, memory) => {
+                        *memory = self.fresh();
+                        self.step(memory, t, ask)
+                    }
                 }
             }
 
@@ -195,13 +297,6 @@ macro_rules! registry {
                 }
             }
 
-            pub(crate) fn remaining(&self, memory: &Memory, t: Timestamp) -> i64 {
-                match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.remaining(state, log, t),)+
-                    _ => self.remaining(&self.fresh(), t),
-                }
-            }
-
             pub(crate) fn wait(&self, memory: &Memory, t: Timestamp, units: u64) -> Wait {
                 match (self, memory) {
                     $((Self::$variant(rule), Memory::$variant(state, log)) => rule.wait(state, log, t, units),)+
@@ -213,6 +308,13 @@ macro_rules! registry {
                 match (self, memory) {
                     $((Self::$variant(rule), Memory::$variant(state, log)) => rule.reset_after(state, log, t),)+
                     _ => Micros::ZERO,
+                }
+            }
+
+            pub(crate) fn remaining(&self, memory: &Memory, t: Timestamp) -> i64 {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.remaining(state, log, t),)+
+                    _ => self.remaining(&self.fresh(), t),
                 }
             }
 

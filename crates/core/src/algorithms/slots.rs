@@ -56,7 +56,7 @@ impl Algorithm for Slots {
         }
         if period.get() / resolution.get() > MOST_SLOTS {
             let least = Micros::new(period.get().div_ceil(MOST_SLOTS));
-            return Err(wrong(format!("at most {MOST_SLOTS} slots a period, so a resolution of at least {least}")));
+            return Err(wrong(format!("a resolution of at least {least}, which makes 10_000_000 slots")));
         }
         Ok(Self { count, period, resolution })
     }

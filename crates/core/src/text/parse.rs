@@ -4,7 +4,7 @@ use super::TextError;
 use crate::algorithms::{ALGORITHMS, Listed};
 use crate::limit::{Limit, is_word};
 use crate::options::{Align, Options, Part, Problem, Takes};
-use crate::policy::{Policy, PolicyError};
+use crate::policy::{MOST_LIMITS, Policy, PolicyError};
 use crate::units::Micros;
 
 /// The longest policy text, in bytes: 32 limits with every option fit twice.
@@ -55,10 +55,14 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn error(&self, piece: Piece<'_>, expected: impl Into<String>, example: &'static str) -> TextError {
         let before = self.text.get(..piece.start).unwrap_or(self.text);
-        // Long enough to recognise, short enough to read.
+        // Long enough to recognise, short enough to read. Where something is missing, what stands
+        // in its place.
         let mut found: String = piece.text.chars().take(40).collect();
         if found.len() < piece.text.len() {
             found.push('…');
+        }
+        if found.is_empty() {
+            found.extend(self.text.get(piece.start..).unwrap_or_default().chars().next());
         }
         TextError { column: before.chars().count() + 1, expected: expected.into(), found, example }
     }
@@ -78,13 +82,13 @@ pub(crate) fn policy(text: &str) -> Result<Policy, TextError> {
         pieces.push(piece);
     }
     Policy::new(limits).map_err(|error| {
-        let place = match error {
-            PolicyError::SameId(_, second) | PolicyError::Grains(second) => second,
-            PolicyError::Limits(_) | PolicyError::Name => pieces.len() - 1,
+        let (place, example) = match error {
+            PolicyError::SameId(_, second) => (second, "10/s, 1000/h"),
+            PolicyError::Grains(second) => (second, "1M/h grain=1s, 5M/d grain=1s"),
+            PolicyError::Limits(_) | PolicyError::Name => (MOST_LIMITS.min(pieces.len() - 1), "10/s, 1000/h"),
         };
         let message = error.to_string();
-        let expected = message.strip_prefix("expected ").unwrap_or(&message);
-        parser.error(pieces[place], expected, "10/s, 1000/h")
+        parser.error(pieces[place], message.strip_prefix("expected ").unwrap_or(&message), example)
     })
 }
 
@@ -147,7 +151,7 @@ impl Parser<'_> {
         let (key, value) = (word.part(0, equals), word.after(equals + 1));
         let name = self.option(reading, key, value)?;
         if reading.given.iter().any(|(given, _)| *given == name) {
-            return Err(self.error(word, format!("{name}= once"), "10/s gcra burst=20"));
+            return Err(self.error(word, format!("{name}= once"), example_of(name)));
         }
         reading.given.push((name, value));
         Ok(())
@@ -159,45 +163,31 @@ impl Parser<'_> {
         key: Piece<'a>,
         value: Piece<'a>,
     ) -> Result<&'static str, TextError> {
-        let span = |example| self.period(value, Micros::new(1), example);
-        match key.text {
-            "burst" => {
-                reading.options.burst = Some(self.count(value, "10/s gcra burst=20")?);
-                Ok("burst")
-            }
-            "grain" => {
-                reading.options.grain = Some(span("5M/h grain=1s")?);
-                Ok("grain")
-            }
-            "resolution" => {
-                reading.options.resolution = Some(span("5/h slots resolution=10min")?);
-                Ok("resolution")
-            }
-            "factor" => {
-                reading.options.factor = Some(self.factor(value)?);
-                Ok("factor")
-            }
-            "spacing" => {
-                reading.spacing = Some(span("100/s spacing=10ms")?);
-                Ok("spacing")
-            }
+        let Some((name, example)) = EXAMPLES.iter().find(|(name, _)| *name == key.text).copied() else {
+            return Err(self.error(key, OPTIONS, "10/s gcra burst=20"));
+        };
+        let span = || self.period(value, Micros::new(1), example);
+        match name {
+            "burst" => reading.options.burst = Some(self.count(value, example)?),
+            "grain" => reading.options.grain = Some(span()?),
+            "resolution" => reading.options.resolution = Some(span()?),
+            "factor" => reading.options.factor = Some(self.factor(value)?),
+            "spacing" => reading.spacing = Some(span()?),
             "align" => {
                 reading.options.align = Some(match value.text {
                     "clock" => Align::Clock,
                     "first" => Align::First,
-                    _ => return Err(self.error(value, "clock or first", "1000/h fixed align=clock")),
+                    _ => return Err(self.error(value, "clock or first", example)),
                 });
-                Ok("align")
             }
-            "name" => {
+            _ => {
                 if !is_word(value.text) {
-                    return Err(self.error(value, "a name of 1 to 64 letters, digits, - and _", "5/h name=login"));
+                    return Err(self.error(value, "a name of 1 to 64 letters, digits, - and _", example));
                 }
                 reading.name = Some(value.text);
-                Ok("name")
             }
-            _ => Err(self.error(key, OPTIONS, "10/s gcra burst=20")),
         }
+        Ok(name)
     }
 
     fn refuse_unused(&self, reading: &Reading<'_>, listed: &Listed) -> Result<(), TextError> {
@@ -206,8 +196,8 @@ impl Parser<'_> {
                 let key = Piece { text: name, start: value.start - name.len() - 1 };
                 let users: Vec<_> =
                     ALGORITHMS.iter().filter(|other| takes(&other.takes, name)).map(|other| other.name).collect();
-                let expected = format!("no {name}= for {}, which only {} takes", listed.name, users.join(" and "));
-                return Err(self.error(key, expected, "10/s gcra burst=20"));
+                let expected = format!("an option of {} ({name}= goes with {})", listed.name, users.join(" and "));
+                return Err(self.error(key, expected, example_of(name)));
             }
         }
         Ok(())
@@ -252,9 +242,24 @@ impl Parser<'_> {
         let plain = piece.text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         match piece.text.parse::<f64>() {
             Ok(factor) if plain && piece.text.len() <= 24 => Ok(factor),
-            _ => Err(self.error(piece, "a number such as 1.5", "100/10s decay factor=2")),
+            _ => Err(self.error(piece, "a number such as 1.5", example_of("factor"))),
         }
     }
+}
+
+/// The options, each with a limit that has it.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("burst", "10/s gcra burst=20"),
+    ("grain", "5M/h grain=1s"),
+    ("resolution", "5/h slots resolution=10min"),
+    ("factor", "100/10s decay factor=2"),
+    ("spacing", "100/s spacing=10ms"),
+    ("align", "1000/h fixed align=clock"),
+    ("name", "5/h name=login"),
+];
+
+fn example_of(option: &str) -> &'static str {
+    EXAMPLES.iter().find(|(name, _)| *name == option).map_or(EXAMPLE, |(_, example)| example)
 }
 
 fn takes(takes: &Takes, option: &str) -> bool {

@@ -3,6 +3,7 @@
 mod agreement;
 mod bound;
 mod clock;
+mod extremes;
 mod forgetting;
 mod identity;
 mod long;
@@ -92,6 +93,12 @@ pub(crate) const LAWS: &[Law] = &[
         says: "a log of thousands of events counts as a plain queue does",
         wants: PLAIN,
         check: long::check,
+    },
+    Law {
+        name: "extremes",
+        says: "at the ends of every range nothing panics, wraps or goes negative",
+        wants: PLAIN,
+        check: extremes::check,
     },
     Law {
         name: "size",

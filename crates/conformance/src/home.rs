@@ -1,0 +1,69 @@
+//! The seam: a home answers the operations of a scenario. More homes join by a line in [`HOMES`].
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::kernel::Kernel;
+use crate::line::{Operation, Scenario};
+
+/// The fields of an answer.
+pub type Answer = Map<String, Value>;
+
+/// Where decisions are made.
+pub trait Home {
+    /// Begins a scenario with fresh state. Refuses a limiter it does not know and a policy that is
+    /// none; what comes after a refusal up to the next scenario is refused too.
+    fn scenario(&mut self, scenario: &Scenario) -> Result<(), Refusal>;
+
+    /// Decides an operation of the scenario. A refusal changes nothing.
+    fn operation(&mut self, operation: &Operation) -> Result<Answer, Refusal>;
+}
+
+/// Why something is not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(String);
+
+impl Refusal {
+    /// A refusal for this reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<tollgate_dialects::DialectError> for Refusal {
+    fn from(error: tollgate_dialects::DialectError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// One line of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    /// The name behind `--home`.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// Opens it, starting whatever it needs; dropping it stops that again.
+    pub open: fn() -> Result<Box<dyn Home>, Refusal>,
+}
+
+/// All homes.
+pub static HOMES: &[Listed] = &[Listed {
+    name: "kernel",
+    about: "the decision kernel and the dialects in this process",
+    open: || Ok(Box::new(Kernel::default())),
+}];
+
+/// The home of that name.
+pub fn home(name: &str) -> Option<&'static Listed> {
+    HOMES.iter().find(|listed| listed.name == name)
+}

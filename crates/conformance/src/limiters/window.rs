@@ -1,0 +1,38 @@
+//! Seed 002: `amvtek_sliding_window`.
+
+use serde_json::Value;
+use tollgate_dialects::Reply;
+
+use super::{Command, Spoken, fields, list, number, one_unit};
+use crate::home::{Answer, Refusal};
+use crate::line::{Operation, Scenario, Unit};
+
+pub(super) static SLIDING_WINDOW: Spoken = Spoken {
+    name: "amvtek_sliding_window",
+    dialect: "sliding_window",
+    unit: Unit::Micros,
+    speak,
+    understand,
+    look: None,
+};
+
+fn speak(scenario: &Scenario, operation: &Operation) -> Result<Command, Refusal> {
+    let mut args = Vec::new();
+    for window in list(&scenario.policy, "windows")? {
+        let Some([Value::Number(size), Value::Number(limit)]) = window.as_array().map(Vec::as_slice) else {
+            return Err(Refusal::new("policy: expected windows of a size and a limit"));
+        };
+        args.extend([size.to_string().into_bytes(), limit.to_string().into_bytes()]);
+    }
+    if scenario.policy.contains_key("extra_ttl_ms") {
+        args.push(number(&scenario.policy, "extra_ttl_ms")?);
+    }
+    Ok(Command { keys: vec![one_unit(operation)?], args })
+}
+
+fn understand(_operation: &Operation, reply: &Reply) -> Option<Answer> {
+    match reply {
+        Reply::Int(status) => Some(fields([("status", (*status).into())])),
+        _ => None,
+    }
+}
