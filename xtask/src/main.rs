@@ -1,18 +1,25 @@
 //! `cargo xtask`: everything this repository does, one command each.
 
+mod bench;
+mod guides;
 mod mutants;
 mod run;
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use run::{Failure, run};
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test                 all tests: format, lints, unit tests, laws, vectors, mutants, fuzz, README
+  test                 all tests: format, lints, unit tests, laws, vectors, mutants, guides
   laws [ARGS]          the laws alone, e.g. cargo xtask laws --cases 1_000_000
-  mutants              the tests of the tests alone
+  fuzz policy [N]      N random texts into the policy parser (10 million)
+  mutants              the kernel broken on purpose: every mutant must be caught
+  guides               the documents' examples, run
+  bench kernel         nanoseconds and instructions a decision (needs valgrind)
+  bench replay [N]     lines a second over N lines of 100,000 keys (10 million)
 ";
 
 fn main() -> ExitCode {
@@ -21,7 +28,13 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["test"] => test(),
         ["laws", args @ ..] => laws(args),
+        ["fuzz", "policy"] => laws(&["--fuzz", "10_000_000"]),
+        ["fuzz", "policy", cases] => laws(&["--fuzz", cases]),
         ["mutants"] => mutants::mutants(),
+        ["guides"] => build_and_guide(),
+        ["bench", "kernel"] => bench::kernel(),
+        ["bench", "replay"] => bench::replay("10_000_000"),
+        ["bench", "replay", lines] => bench::replay(lines),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);
@@ -37,10 +50,19 @@ fn main() -> ExitCode {
 }
 
 fn test() -> Result<(), Failure> {
+    let started = Instant::now();
     run("cargo", &["fmt", "--all", "--check"])?;
     run("cargo", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    run("cargo", &["test", "--workspace"])?;
-    mutants::mutants()
+    run("cargo", &["test", "--workspace", "--quiet"])?;
+    build_and_guide()?;
+    mutants::mutants()?;
+    println!("all tests passed in {:.0?}", started.elapsed());
+    Ok(())
+}
+
+fn build_and_guide() -> Result<(), Failure> {
+    run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
+    guides::guides()
 }
 
 fn laws(args: &[&str]) -> Result<(), Failure> {

@@ -170,8 +170,7 @@ pub(crate) fn mutants() -> Result<(), Failure> {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                loop {
-                    let Some((number, mutant)) = next.lock().ok().and_then(|mut next| next.next()) else { break };
+                while let Some((number, mutant)) = take(&next) {
                     let outcome = caught(number, mutant);
                     if let (Err(reason), Ok(mut survived)) = (outcome, survived.lock()) {
                         eprintln!("not caught: {}: {reason}", mutant.what);
@@ -184,6 +183,10 @@ pub(crate) fn mutants() -> Result<(), Failure> {
     let survived = survived.into_inner().unwrap_or_default().len();
     println!("mutants: {} of {} caught in {:.0?}", MUTANTS.len() - survived, MUTANTS.len(), started.elapsed());
     if survived == 0 { Ok(()) } else { Err(Failure(format!("{survived} mutants survived"))) }
+}
+
+fn take<T>(from: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
+    from.lock().ok()?.next()
 }
 
 fn caught(number: usize, mutant: &Mutant) -> Result<(), String> {

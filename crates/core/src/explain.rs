@@ -17,7 +17,7 @@ pub fn promises(policy: &Policy) -> Vec<String> {
         if let Some(spacing) = limit.spacing() {
             lines.push(format!("  Two requests are at least {spacing} apart."));
         }
-        lines.push(format!("  A key takes at most {}.", bytes(limit.bytes_at_most())));
+        lines.push(format!("  A key takes at most {} in process.", bytes(limit.bytes_at_most())));
     }
     if policy.limits().len() > 1 {
         lines.push("All limits are charged, or none is; the first that refuses is named.".to_owned());

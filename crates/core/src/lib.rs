@@ -54,4 +54,5 @@ pub use request::{Cost, Mode, Request};
 pub use ring::{Entry, Narrow, Ring, Wide};
 pub use state::KeyState;
 pub use text::TextError;
+pub use text::parse::unit;
 pub use units::{EXACT, Micros, Timestamp, Wait, muldiv};

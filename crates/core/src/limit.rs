@@ -125,9 +125,9 @@ impl Limit {
         Cell { memory: self.rule.fresh(), last: None }
     }
 
-    /// The bytes a key takes at most under this limit.
+    /// The bytes a key takes at most under this limit, in process.
     pub fn bytes_at_most(&self) -> u64 {
-        self.rule.bytes_at_most() + if self.spacing.is_some() { 8 } else { 0 }
+        self.rule.log_bytes_at_most() + size_of::<Cell>() as u64
     }
 
     /// Corrects the clock, then sees whether `units` fit; no units fit any spacing.

@@ -1,10 +1,12 @@
-//! `laws`: the laws of the design as property tests over the algorithm registry.
+//! `laws`: the laws of the design as property tests over the algorithm registry, and random texts
+//! into the policy parser.
 //!
 //! Every law runs on random cases for every listed algorithm, so a new algorithm is tested by being
 //! listed. A case is made from its seed alone; a failure prints the law, the algorithm, the seed
 //! and the smallest case found that still fails.
 
 mod case;
+mod fuzz;
 mod laws;
 mod rng;
 mod walk;
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     let mut cases = 1_000;
     let mut seed = SEED;
     let mut only = None;
+    let mut fuzz = None;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words.next().unwrap_or_default();
@@ -29,15 +32,28 @@ fn main() -> ExitCode {
         match (word.as_str(), number) {
             ("--cases", Some(number)) => cases = number,
             ("--seed", Some(number)) => seed = number,
+            ("--fuzz", Some(number)) => fuzz = Some(number),
             ("--law", _) if LAWS.iter().any(|law| law.name == value) => only = Some(value),
             _ => {
-                eprintln!("usage: laws [--cases N] [--seed N] [--law NAME]\n\nLaws:");
+                eprintln!("usage: laws [--cases N] [--seed N] [--law NAME] | laws --fuzz N [--seed N]\n\nLaws:");
                 for law in LAWS {
                     eprintln!("  {:<13} {}", law.name, law.says);
                 }
                 return ExitCode::from(2);
             }
         }
+    }
+    if let Some(cases) = fuzz {
+        return match fuzz::policies(seed, cases) {
+            Ok(tried) => {
+                println!("{cases} texts into the policy parser: {} taken, {} refused", tried.taken, tried.refused);
+                ExitCode::SUCCESS
+            }
+            Err(failure) => {
+                eprintln!("seed {seed}: {failure}");
+                ExitCode::FAILURE
+            }
+        };
     }
     for law in LAWS.iter().filter(|law| only.as_ref().is_none_or(|only| only == law.name)) {
         for listed in ALGORITHMS {
@@ -111,6 +127,12 @@ mod tests {
                 assert_eq!(LAWS.iter().map(|law| law.name).collect::<Vec<_>>(), tested);
             }
         };
+    }
+
+    #[test]
+    fn no_text_panics_the_policy_parser() {
+        let tried = fuzz::policies(SEED, 200_000).unwrap();
+        assert!(tried.taken > 2_000 && tried.refused > 2_000, "both kinds are tried");
     }
 
     laws! {

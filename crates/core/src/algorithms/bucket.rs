@@ -142,12 +142,4 @@ impl Algorithm for Bucket {
             ),
         ]
     }
-
-    fn bytes_at_most(&self) -> u64 {
-        size_of::<State>() as u64
-    }
-
-    fn log_bytes(_log: &()) -> usize {
-        0
-    }
 }

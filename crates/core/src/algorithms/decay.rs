@@ -224,12 +224,4 @@ impl Algorithm for Decay {
             ),
         ]
     }
-
-    fn bytes_at_most(&self) -> u64 {
-        size_of::<State>() as u64
-    }
-
-    fn log_bytes(_log: &()) -> usize {
-        0
-    }
 }

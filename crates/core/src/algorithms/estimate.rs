@@ -159,12 +159,4 @@ impl Algorithm for Estimate {
             format!("A burst may take all {} at once; at an edge nothing jumps.", self.count),
         ]
     }
-
-    fn bytes_at_most(&self) -> u64 {
-        size_of::<State>() as u64
-    }
-
-    fn log_bytes(_log: &()) -> usize {
-        0
-    }
 }

@@ -137,12 +137,4 @@ impl Algorithm for Fixed {
             format!("A burst may take all {} at once.", self.count),
         ]
     }
-
-    fn bytes_at_most(&self) -> u64 {
-        size_of::<State>() as u64
-    }
-
-    fn log_bytes(_log: &()) -> usize {
-        0
-    }
 }

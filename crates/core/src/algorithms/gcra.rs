@@ -267,28 +267,16 @@ impl Algorithm for Gcra {
     }
 
     fn promise(&self) -> Vec<String> {
-        let interval = Micros::new(self.interval.whole);
+        let interval = Micros::new(self.interval.up());
         let about = if self.interval.fraction > 0 { "about " } else { "" };
-        let (most, _) = muldiv(self.count, self.period.get(), self.period.get());
+        let most = self.burst.saturating_add(self.count);
         vec![
             format!(
-                "At most {} in any interval of {}: the burst of {} and {most} more; the long-run rate is {}/{}.",
-                self.burst.saturating_add(most),
-                self.period,
-                self.burst,
-                self.count,
-                self.period
+                "At most {most} in every interval of {}: the burst of {}, and {} more.",
+                self.period, self.burst, self.count
             ),
-            format!("A burst may take {} at once; one unit comes back every {about}{interval}.", self.burst),
+            format!("A burst may take {} at once; then one unit comes back every {about}{interval}.", self.burst),
             "There is no window edge, so nothing happens at one.".to_owned(),
         ]
-    }
-
-    fn bytes_at_most(&self) -> u64 {
-        size_of::<State>() as u64
-    }
-
-    fn log_bytes(_log: &()) -> usize {
-        0
     }
 }

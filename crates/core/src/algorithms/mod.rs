@@ -76,10 +76,15 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     fn most_in(&self, span: Micros) -> u64;
     /// The promise in words, one sentence a line.
     fn promise(&self) -> Vec<String>;
-    /// The bytes of state a key needs at most, logs included.
-    fn bytes_at_most(&self) -> u64;
+    /// The bytes a key's log needs at most.
+    fn log_bytes_at_most(&self) -> u64 {
+        0
+    }
     /// The bytes of heap memory a log takes now.
-    fn log_bytes(log: &Self::Log) -> usize;
+    fn log_bytes(log: &Self::Log) -> usize {
+        let _ = log;
+        0
+    }
 }
 
 /// A request as an algorithm sees it.
@@ -234,9 +239,9 @@ macro_rules! registry {
                 match self { $(Self::$variant(rule) => rule.promise(),)+ }
             }
 
-            /// See [`Algorithm::bytes_at_most`].
-            pub fn bytes_at_most(&self) -> u64 {
-                match self { $(Self::$variant(rule) => rule.bytes_at_most(),)+ }
+            /// See [`Algorithm::log_bytes_at_most`].
+            pub fn log_bytes_at_most(&self) -> u64 {
+                match self { $(Self::$variant(rule) => rule.log_bytes_at_most(),)+ }
             }
 
             /// Corrects the clock, then sees whether `units` fit.

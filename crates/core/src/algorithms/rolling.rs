@@ -10,7 +10,7 @@ use super::{Algorithm, add_units, room_below};
 use crate::log::LogState;
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::ring::{Ring, Wide};
-use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv};
+use crate::units::{Micros, Timestamp, Wait, muldiv};
 
 /// Buckets an interval may have: each in use is an entry of 16 bytes.
 const MOST_BUCKETS: u64 = 10_000_000;
@@ -168,8 +168,8 @@ impl Algorithm for Rolling {
         ]
     }
 
-    fn bytes_at_most(&self) -> u64 {
-        (self.buckets + 2).min(EXACT).saturating_mul(32)
+    fn log_bytes_at_most(&self) -> u64 {
+        (self.buckets + 2).saturating_mul(32)
     }
 
     fn log_bytes(log: &Ring<Wide>) -> usize {

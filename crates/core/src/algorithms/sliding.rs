@@ -9,7 +9,7 @@ use super::{Algorithm, room_below};
 use crate::log::LogState;
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::ring::{Narrow, Ring};
-use crate::units::{EXACT, Micros, Timestamp, Wait};
+use crate::units::{Micros, Timestamp, Wait};
 
 /// Entries a log may need at most. One of 12 bytes each: 12 MB a key.
 pub const MOST_ENTRIES: u64 = 1_000_000;
@@ -143,12 +143,11 @@ impl Algorithm for Sliding {
     }
 
     fn promise(&self) -> Vec<String> {
+        let burst =
+            if self.count == 1 { String::new() } else { format!("A burst may take all {} at once. ", self.count) };
         let mut lines = vec![
             format!("At most {} in every interval of {}, wherever it begins: exact.", self.count, self.period),
-            format!(
-                "A burst may take all {} at once; each unit comes back {} after it was used.",
-                self.count, self.period
-            ),
+            format!("{burst}Each unit comes back {} after it was used.", self.period),
             "There is no window edge, so nothing happens at one.".to_owned(),
         ];
         if self.grain > Micros::new(1) {
@@ -160,9 +159,9 @@ impl Algorithm for Sliding {
         lines
     }
 
-    fn bytes_at_most(&self) -> u64 {
-        // 12 bytes an entry, 16 with what its blocks leave unused.
-        self.entries().min(EXACT).saturating_mul(16)
+    fn log_bytes_at_most(&self) -> u64 {
+        // 12 bytes an entry, 16 with what its blocks leave unused; twice the count in uniform mode.
+        self.entries().saturating_mul(32)
     }
 
     fn log_bytes(log: &Ring<Narrow>) -> usize {

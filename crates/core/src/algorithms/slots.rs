@@ -9,7 +9,7 @@ use super::{Algorithm, add_units, room_below};
 use crate::log::LogState;
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::ring::{Ring, Wide};
-use crate::units::{EXACT, Micros, Timestamp, Wait};
+use crate::units::{Micros, Timestamp, Wait};
 
 /// Slots a window may have: every one in use is an entry of 16 bytes.
 const MOST_SLOTS: u64 = 10_000_000;
@@ -143,9 +143,9 @@ impl Algorithm for Slots {
         lines
     }
 
-    fn bytes_at_most(&self) -> u64 {
+    fn log_bytes_at_most(&self) -> u64 {
         // Refused attempts that count may use every slot.
-        self.slots().min(EXACT).saturating_mul(32)
+        self.slots().saturating_mul(32)
     }
 
     fn log_bytes(log: &Ring<Wide>) -> usize {

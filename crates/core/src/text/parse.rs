@@ -225,13 +225,13 @@ impl Parser<'_> {
 
     fn period(&self, piece: Piece<'_>, least: Micros, example: &'static str) -> Result<Micros, TextError> {
         let digits = piece.text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = (piece.part(0, digits), piece.after(digits));
-        let Some(size) = unit_size(unit.text) else {
+        let (number, unit_at) = (piece.part(0, digits), piece.after(digits));
+        let Some(size) = unit(unit_at.text) else {
             let expected = "a unit (us, ms, s, min, h, d, w)";
-            return Err(self.error(unit, expected, example));
+            return Err(self.error(unit_at, expected, example));
         };
         let number: u64 = if number.text.is_empty() { 1 } else { number.text.parse().unwrap_or(u64::MAX) };
-        let period = Micros::new(number.saturating_mul(size));
+        let period = Micros::new(number.saturating_mul(size.get()));
         if period < least || period > LONGEST_PERIOD {
             return Err(self.error(piece, format!("a period from {least} to 366d"), example));
         }
@@ -273,8 +273,9 @@ fn takes(takes: &Takes, option: &str) -> bool {
     }
 }
 
-fn unit_size(unit: &str) -> Option<u64> {
-    Some(match unit {
+/// The length of a unit of the grammar, such as `min`.
+pub fn unit(name: &str) -> Option<Micros> {
+    let us = match name {
         "us" => 1,
         "ms" => 1_000,
         "s" | "sec" | "second" => 1_000_000,
@@ -283,5 +284,6 @@ fn unit_size(unit: &str) -> Option<u64> {
         "d" | "day" => 86_400_000_000,
         "w" | "week" => 7 * 86_400_000_000,
         _ => return None,
-    })
+    };
+    Some(Micros::new(us))
 }

@@ -1,0 +1,208 @@
+//! Everything that can go wrong, said once: what happened, where, and what to do about it.
+
+use std::fmt;
+use std::io;
+
+use tollgate_core::TextError;
+
+use crate::replay::Malformed;
+
+/// A command that could not do what was asked.
+#[derive(Debug)]
+#[non_exhaustive]
+pub(crate) enum Error {
+    /// The policy text is wrong.
+    Policy {
+        /// The text as given.
+        text: String,
+        /// Where and why.
+        error: TextError,
+    },
+    /// More policies than a comparison shows.
+    Policies(usize),
+    /// The input cannot be opened.
+    Open {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Reading stopped in the middle.
+    Read {
+        /// The path.
+        path: String,
+        /// How many lines had been read.
+        lines: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nothing but blank lines.
+    Empty {
+        /// The path.
+        path: String,
+    },
+    /// Lines, but not one that is a request.
+    NoRequest {
+        /// The path.
+        path: String,
+        /// The first malformed line and what is wrong with it.
+        first: (u64, Malformed),
+        /// What would help.
+        hint: String,
+    },
+    /// `--strict` and a malformed line.
+    Malformed {
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: Malformed,
+    },
+    /// `--strict` and a line whose time is before an earlier line's.
+    OutOfOrder {
+        /// The line, counted from 1.
+        line: u64,
+        /// By how much, in words.
+        behind: String,
+    },
+    /// `--key` names what the format does not have, or names nothing.
+    Key {
+        /// The name as given.
+        name: String,
+        /// What there is.
+        expected: String,
+    },
+    /// The decisions cannot be written.
+    Decisions {
+        /// The path.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// `--decisions` names the input or standard output.
+    DecisionsPlace {
+        /// The path.
+        path: String,
+    },
+    /// An `--at` event is wrong.
+    Event {
+        /// The event as given.
+        text: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A deciding thread ended before its time.
+    Lost,
+    /// Standard output cannot be written.
+    Output(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy { error, .. } => {
+                // The example of the error's own text goes into the hint.
+                let whole = error.to_string();
+                f.write_str(whole.rsplit_once("; for example ").map_or(whole.as_str(), |(text, _)| text))
+            }
+            Self::Policies(count) => write!(f, "{count} policies; a comparison shows at most {MOST_POLICIES}"),
+            Self::Open { path, source } => write!(f, "cannot open {path}: {source}"),
+            Self::Read { path, lines: 0, source } => write!(f, "cannot read {path}: {source}"),
+            Self::Read { path, lines, source } => write!(f, "cannot read {path} after line {lines}: {source}"),
+            Self::Empty { path } => write!(f, "{path} is empty"),
+            Self::NoRequest { path, first: (line, reason), .. } => {
+                write!(f, "{path} has no valid line; line {line}: {reason}")
+            }
+            Self::Malformed { line, reason } => write!(f, "line {line}: {reason}"),
+            Self::OutOfOrder { line, behind } => {
+                write!(f, "line {line}: out of order, {behind} before the latest time seen")
+            }
+            Self::Key { name, .. } => write!(f, "unknown key field {name:?}"),
+            Self::Decisions { path, source } => write!(f, "cannot write decisions to {path}: {source}"),
+            Self::DecisionsPlace { path } => write!(f, "decisions cannot be written to {path}"),
+            Self::Event { text, expected } => write!(f, "event {text:?}: expected {expected}"),
+            Self::Lost => f.write_str("a deciding thread ended early; this is a mistake of tollgate"),
+            Self::Output(source) => write!(f, "cannot write to standard output: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Policy { error, .. } => Some(error),
+            Self::Open { source, .. }
+            | Self::Read { source, .. }
+            | Self::Decisions { source, .. }
+            | Self::Output(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The most policies of one replay.
+pub(crate) const MOST_POLICIES: usize = 16;
+/// Of a long policy text, as much as fits beside the caret.
+const SHOWN: usize = 76;
+
+impl Error {
+    /// What to print: the error, the place in the policy if it is one, and a hint.
+    pub(crate) fn report(&self) -> String {
+        let mut report = format!("error: {self}\n");
+        if let Self::Policy { text, error } = self {
+            report += &caret(text, error.column);
+        }
+        if let Some(hint) = self.hint() {
+            report += &format!("hint: {hint}\n");
+        }
+        report
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Policy { error, .. } => format!("for example {:?}", error.example),
+            Self::Policies(_) => "replay in several runs".to_owned(),
+            Self::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "name a file, or - for standard input".to_owned()
+            }
+            Self::Empty { .. } => {
+                "expected JSON Lines such as {\"t\":1700000000.5,\"key\":\"user:1\"}, or an access log".to_owned()
+            }
+            Self::NoRequest { hint, .. } => hint.clone(),
+            Self::Malformed { .. } => "without --strict such lines are counted and left out".to_owned(),
+            Self::OutOfOrder { .. } => "without --strict such lines are decided at the latest time seen".to_owned(),
+            Self::Key { expected, .. } => expected.clone(),
+            Self::DecisionsPlace { .. } => "name another file; the report goes to standard output".to_owned(),
+            Self::Event { .. } => {
+                "for example --at 0s,1500ms,2minx5 (x5: cost 5) or --at 2026-01-05T09:00:00Z".to_owned()
+            }
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof => {
+                "the file looks cut short; was it copied completely?".to_owned()
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The text and a caret under its `column`, counted in characters from 1.
+fn caret(text: &str, column: usize) -> String {
+    // One column each, whatever it does to a terminal.
+    let plain: Vec<char> = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+    let start = if plain.len() <= SHOWN { 0 } else { column.saturating_sub(SHOWN / 2).min(plain.len() - SHOWN) };
+    let shown: String = plain.iter().skip(start).take(SHOWN).collect();
+    format!("  {shown}\n  {}^\n", " ".repeat(column.saturating_sub(start + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_stands_under_the_column() {
+        assert_eq!(caret("5/parsec", 3), "  5/parsec\n    ^\n");
+        assert_eq!(caret("", 1), "  \n  ^\n");
+        assert_eq!(caret("5/s\t5", 5), "  5/s 5\n      ^\n");
+        let long = caret(&"1/s, ".repeat(100), 400);
+        let lines: Vec<_> = long.lines().collect();
+        assert!(lines[0].len() <= 80 && lines[1].len() <= 80, "{long}");
+    }
+}

@@ -1,0 +1,69 @@
+//! The `tollgate` command.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `args.rs` | the command line as clap sees it |
+//! | `error.rs` | everything that can go wrong, each with a hint |
+//! | `policy.rs` | policies and modes from the command line |
+//! | `moment.rs` | times for people and machines: RFC 3339 |
+//! | `text.rs` | numbers and tables for people |
+//! | `replay/` | `tollgate replay`: a policy over recorded traffic |
+//! | `explain/` | `tollgate explain`: what a policy promises, why a decision came out |
+//!
+//! The surface is the command line; the library is only there to be called by `main`.
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod args;
+mod error;
+mod explain;
+mod moment;
+mod policy;
+mod replay;
+mod text;
+
+// One generator of numbers for tests and example logs.
+#[cfg(test)]
+#[path = "../examples/make_log/dice.rs"]
+mod dice;
+
+use args::{Cli, Command};
+use error::Error;
+
+/// Exit code for everything that went wrong; 1 is kept for "denied".
+const FAILED: u8 = 2;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // clap prints help to standard output and mistakes to standard error.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
+        }
+    };
+    let outcome = match &cli.command {
+        Command::Replay(args) => replay::run(args),
+        Command::Explain(args) => explain::run(args),
+    };
+    match outcome.and_then(|output| print(&output)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = write!(std::io::stderr(), "{}", error.report());
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Writes what a command has to say. A reader that has seen enough, such as `head`, is no error.
+fn print(output: &str) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(output.as_bytes()).and_then(|()| out.flush()) {
+        Err(source) if source.kind() != ErrorKind::BrokenPipe => Err(Error::Output(source)),
+        _ => Ok(()),
+    }
+}

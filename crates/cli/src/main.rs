@@ -1,0 +1,5 @@
+//! The `tollgate` binary: everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    tollgate_cli::main()
+}

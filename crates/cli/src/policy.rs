@@ -1,0 +1,33 @@
+//! Policies and modes from the command line.
+
+use clap::ValueEnum;
+use tollgate_core::{Mode, Policy};
+
+use crate::error::Error;
+
+/// `--mode`: what happens to a request that does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    #[default]
+    Binary,
+    Nary,
+    Uniform,
+}
+
+impl From<ModeArg> for Mode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Binary => Self::Binary,
+            ModeArg::Nary => Self::Nary,
+            ModeArg::Uniform => Self::Uniform,
+        }
+    }
+}
+
+/// The policy that `text` says, under `mode`.
+pub(crate) fn parse(text: &str, mode: ModeArg) -> Result<Policy, Error> {
+    match text.parse::<Policy>() {
+        Ok(policy) => Ok(policy.with_mode(mode.into())),
+        Err(error) => Err(Error::Policy { text: text.to_owned(), error }),
+    }
+}

@@ -1,0 +1,20 @@
+//! The built binary from end to end. One test program, since each would link everything anew.
+
+#[cfg(test)]
+mod differential;
+#[cfg(test)]
+mod example_log;
+#[cfg(test)]
+mod explain;
+#[cfg(test)]
+mod replay;
+#[cfg(test)]
+mod support;
+
+// The generator of the example log is an example program; the test of its log uses its files.
+#[cfg(test)]
+#[path = "../../examples/make_log/access.rs"]
+mod access;
+#[cfg(test)]
+#[path = "../../examples/make_log/dice.rs"]
+mod dice;
