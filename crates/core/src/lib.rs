@@ -56,3 +56,8 @@ pub use state::KeyState;
 pub use text::TextError;
 pub use text::parse::unit;
 pub use units::{EXACT, Micros, Timestamp, Wait, muldiv};
+
+/// The README's own example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

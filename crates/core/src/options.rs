@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 /// Which options an algorithm takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Takes {
     /// Whether policy text may name the algorithm.
     pub in_text: bool,
@@ -49,6 +49,19 @@ pub struct Takes {
     pub align: bool,
     /// Buckets, by its dialect.
     pub buckets: bool,
+}
+
+impl Takes {
+    /// No option, and not in policy text.
+    pub const NONE: Self = Self {
+        in_text: false,
+        burst: false,
+        grain: false,
+        resolution: false,
+        factor: false,
+        align: false,
+        buckets: false,
+    };
 }
 
 /// The part of a limit that is wrong, so that an error can point at it.

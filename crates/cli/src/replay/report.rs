@@ -120,7 +120,7 @@ fn details(part: &PolicyPart) -> String {
     let mut limits = Table::new(&[Left, Right, Right]);
     limits.row(["refused by", "requests"]);
     for limit in &part.limits {
-        limits.row([limit.name.clone(), grouped(limit.refused), percent(limit.refused, part.refused)]);
+        limits.row([limit.limit.clone(), grouped(limit.refused), percent(limit.refused, part.refused)]);
     }
     let keys = if part.hardest.is_empty() { String::new() } else { format!("\n{}", keys(part)) };
     format!("\n{}{keys}", limits.print())

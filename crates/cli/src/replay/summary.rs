@@ -80,6 +80,7 @@ pub(crate) struct PolicyPart {
 #[derive(Debug, Serialize)]
 pub(crate) struct LimitPart {
     pub(crate) name: String,
+    pub(crate) limit: String,
     pub(crate) refused: u64,
 }
 
@@ -151,7 +152,9 @@ fn policy_part(policy: &Policy, result: PolicyResult) -> PolicyPart {
         granted_units: counts.granted,
         keys_refused: counts.keys_refused,
         longest_wait_us: longest.as_flat(),
-        limits: limits.map(|(limit, &refused)| LimitPart { name: limit.name(), refused }).collect(),
+        limits: limits
+            .map(|(limit, &refused)| LimitPart { name: limit.name(), limit: limit.to_string(), refused })
+            .collect(),
         hardest: hardest.into_iter().map(key_part).collect(),
         longest_wait: longest,
     }

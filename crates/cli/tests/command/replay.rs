@@ -51,7 +51,10 @@ fn json_says_the_same_to_programs() {
         "policies": [{
             "policy": "1/5s, 5/h", "mode": "binary", "allowed": 3, "partial": 0, "refused": 3, "granted_units": 3,
             "keys_refused": 2, "longest_wait_us": -1,
-            "limits": [{"name": "1/5s", "refused": 3}, {"name": "5/h", "refused": 0}],
+            "limits": [
+                {"name": "1/5s", "limit": "1/5s", "refused": 3},
+                {"name": "5/h", "limit": "5/h", "refused": 0},
+            ],
             "hardest": [
                 {"key": "a", "refused": 2, "requests": 4, "first_refusal": "2023-11-14T22:13:20.5Z",
                  "first_refusal_us": 1_700_000_000_500_000u64, "longest_wait_us": 4_500_000},

@@ -3,7 +3,6 @@
 //! The first request opens a window with `burst` tokens; N - burst more arrive evenly over the
 //! window, and at its end everything is as new. What remains is N less what the window used.
 
-use super::sliding::TAKES_NOTHING;
 use super::{Algorithm, add_units, most_in_windows, room_below};
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::units::{Micros, Timestamp, Wait, muldiv};
@@ -39,7 +38,7 @@ impl Bucket {
 
 impl Algorithm for Bucket {
     const NAME: &'static str = "bucket";
-    const TAKES: Takes = Takes { in_text: true, burst: true, ..TAKES_NOTHING };
+    const TAKES: Takes = Takes { in_text: true, burst: true, ..Takes::NONE };
     /// A window may hold more than its burst near its end, and then starts over.
     const LOSES_ROOM: bool = true;
     type State = State;

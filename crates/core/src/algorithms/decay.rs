@@ -5,7 +5,6 @@
 //! that every home computes the same bits.
 
 use super::Algorithm;
-use super::sliding::TAKES_NOTHING;
 use crate::options::{LONGEST, Options, Part, Problem, Takes, check_numbers};
 use crate::units::{EXACT, Micros, Timestamp, Wait};
 
@@ -113,7 +112,7 @@ fn first_slot(since: u64, good: impl Fn(u64) -> bool) -> Option<u64> {
 
 impl Algorithm for Decay {
     const NAME: &'static str = "decay";
-    const TAKES: Takes = Takes { in_text: true, factor: true, ..TAKES_NOTHING };
+    const TAKES: Takes = Takes { in_text: true, factor: true, ..Takes::NONE };
     type State = State;
     type Log = ();
 

@@ -3,7 +3,6 @@
 //! Cheap and smooth, but an estimate: it takes the previous window as evenly used, so up to nearly
 //! 2N may pass in an interval of length W. At most N per clock window always holds.
 
-use super::sliding::TAKES_NOTHING;
 use super::{Algorithm, add_units, most_in_windows};
 use crate::options::{Options, Problem, Takes, check_numbers};
 use crate::units::{Micros, Timestamp, Wait, muldiv};
@@ -57,7 +56,7 @@ impl Estimate {
 
 impl Algorithm for Estimate {
     const NAME: &'static str = "estimate";
-    const TAKES: Takes = Takes { in_text: true, ..TAKES_NOTHING };
+    const TAKES: Takes = Takes { in_text: true, ..Takes::NONE };
     type State = State;
     type Log = ();
 

@@ -2,7 +2,6 @@
 //!
 //! A window is opened by the first request of a key, or by the clock (`align=clock`).
 
-use super::sliding::TAKES_NOTHING;
 use super::{Algorithm, add_units, most_in_windows, room_below};
 use crate::options::{Align, Options, Problem, Takes, check_numbers};
 use crate::units::{Micros, Timestamp, Wait};
@@ -51,7 +50,7 @@ impl Fixed {
 
 impl Algorithm for Fixed {
     const NAME: &'static str = "fixed";
-    const TAKES: Takes = Takes { in_text: true, align: true, ..TAKES_NOTHING };
+    const TAKES: Takes = Takes { in_text: true, align: true, ..Takes::NONE };
     type State = State;
     type Log = ();
 

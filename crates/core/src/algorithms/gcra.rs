@@ -7,7 +7,6 @@
 //! the time of the latest charge: tat alone cannot tell a clock set back from more debt.
 
 use super::Algorithm;
-use super::sliding::TAKES_NOTHING;
 use crate::options::{LONGEST, Options, Part, Problem, Takes, check_numbers};
 use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv, muldiv_add};
 
@@ -132,7 +131,7 @@ impl Gcra {
 
 impl Algorithm for Gcra {
     const NAME: &'static str = "gcra";
-    const TAKES: Takes = Takes { in_text: true, burst: true, ..TAKES_NOTHING };
+    const TAKES: Takes = Takes { in_text: true, burst: true, ..Takes::NONE };
     type State = State;
     type Log = ();
 

@@ -5,7 +5,6 @@
 //! an entry on the grid. An entry leaves an interval and half a step after its time. The step may
 //! be no whole number of microseconds, so entries are numbered cells of the grid.
 
-use super::sliding::TAKES_NOTHING;
 use super::{Algorithm, add_units, room_below};
 use crate::log::LogState;
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
@@ -70,7 +69,7 @@ impl Rolling {
 
 impl Algorithm for Rolling {
     const NAME: &'static str = "rolling";
-    const TAKES: Takes = Takes { buckets: true, ..TAKES_NOTHING };
+    const TAKES: Takes = Takes { buckets: true, ..Takes::NONE };
     type State = State;
     type Log = Ring<Wide>;
 

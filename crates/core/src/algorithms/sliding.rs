@@ -53,7 +53,7 @@ impl Sliding {
 
 impl Algorithm for Sliding {
     const NAME: &'static str = "sliding";
-    const TAKES: Takes = Takes { in_text: true, grain: true, ..TAKES_NOTHING };
+    const TAKES: Takes = Takes { in_text: true, grain: true, ..Takes::NONE };
     type State = LogState;
     type Log = Ring<Narrow>;
 
@@ -143,16 +143,17 @@ impl Algorithm for Sliding {
     }
 
     fn promise(&self) -> Vec<String> {
+        let exact = if self.grain > Micros::new(1) { "" } else { ": exact" };
         let burst =
             if self.count == 1 { String::new() } else { format!("A burst may take all {} at once. ", self.count) };
         let mut lines = vec![
-            format!("At most {} in every interval of {}, wherever it begins: exact.", self.count, self.period),
+            format!("At most {} in every interval of {}, wherever it begins{exact}.", self.count, self.period),
             format!("{burst}Each unit comes back {} after it was used.", self.period),
             "There is no window edge, so nothing happens at one.".to_owned(),
         ];
         if self.grain > Micros::new(1) {
             lines.push(format!(
-                "Events within {} of each other share an entry: a refusal may come up to {} early, never late.",
+                "Events of one {} share an entry: a refusal may come up to {} early, never late.",
                 self.grain, self.grain
             ));
         }
@@ -168,14 +169,3 @@ impl Algorithm for Sliding {
         log.bytes()
     }
 }
-
-/// The base for `TAKES` constants: `Default` is not const.
-pub(super) const TAKES_NOTHING: Takes = Takes {
-    in_text: false,
-    burst: false,
-    grain: false,
-    resolution: false,
-    factor: false,
-    align: false,
-    buckets: false,
-};

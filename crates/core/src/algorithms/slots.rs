@@ -4,7 +4,6 @@
 //! late in its slot counts up to one resolution less than W. A counter per slot in use, and a
 //! running total.
 
-use super::sliding::TAKES_NOTHING;
 use super::{Algorithm, add_units, room_below};
 use crate::log::LogState;
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
@@ -43,7 +42,7 @@ impl Slots {
 
 impl Algorithm for Slots {
     const NAME: &'static str = "slots";
-    const TAKES: Takes = Takes { in_text: true, resolution: true, ..TAKES_NOTHING };
+    const TAKES: Takes = Takes { in_text: true, resolution: true, ..Takes::NONE };
     type State = LogState;
     type Log = Ring<Wide>;
 
