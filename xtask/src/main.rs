@@ -16,7 +16,7 @@ cargo xtask COMMAND
   test                 all tests: format, lints, unit tests, laws, vectors, mutants, guides
   laws [ARGS]          the laws alone, e.g. cargo xtask laws --cases 1_000_000
   fuzz policy [N]      N random texts into the policy parser (10 million)
-  mutants              the kernel broken on purpose: every mutant must be caught
+  mutants [WORD]       the kernel broken on purpose: every mutant (with WORD) must be caught
   guides               the documents' examples, run
   bench kernel         nanoseconds and instructions a decision (needs valgrind)
   bench replay [N]     lines a second over N lines of 100,000 keys (10 million)
@@ -30,7 +30,8 @@ fn main() -> ExitCode {
         ["laws", args @ ..] => laws(args),
         ["fuzz", "policy"] => laws(&["--fuzz", "10_000_000"]),
         ["fuzz", "policy", cases] => laws(&["--fuzz", cases]),
-        ["mutants"] => mutants::mutants(),
+        ["mutants"] => mutants::mutants(""),
+        ["mutants", word] => mutants::mutants(word),
         ["guides"] => build_and_guide(),
         ["bench", "kernel"] => bench::kernel(),
         ["bench", "replay"] => bench::replay("10_000_000"),
@@ -55,7 +56,7 @@ fn test() -> Result<(), Failure> {
     run("cargo", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     run("cargo", &["test", "--workspace", "--quiet"])?;
     build_and_guide()?;
-    mutants::mutants()?;
+    mutants::mutants("")?;
     println!("all tests passed in {:.0?}", started.elapsed());
     Ok(())
 }

@@ -23,6 +23,7 @@ pub struct LogState {
 
 impl LogState {
     /// The log's time when the home's clock reads `t`: it never goes back.
+    #[inline]
     pub(crate) fn now(&self, t: Timestamp) -> Timestamp {
         t.plus(self.skew).max(self.newest)
     }
@@ -32,10 +33,13 @@ impl LogState {
         moment.since(t.plus(self.skew))
     }
 
-    /// The clock rule: a log more than `window` ahead goes on from where it stands.
-    pub(crate) fn correct<E: Entry>(&mut self, log: &Ring<E>, t: Timestamp, window: Micros) {
+    /// The clock rule: a log more than `window` ahead goes on from where it stands. Its clock stays
+    /// a multiple of `grid` ahead of the home's, so that what begins on an edge of one does in the
+    /// other; rounded down, it stands still for less than one `grid`.
+    pub(crate) fn correct<E: Entry>(&mut self, log: &Ring<E>, t: Timestamp, window: Micros, grid: Micros) {
         if !log.is_empty() && self.newest > t.plus(self.skew).plus(window) {
-            self.skew = self.newest.since(t);
+            let ahead = self.newest.since(t).get();
+            self.skew = Micros::new(ahead - ahead % grid.get());
         }
     }
 
@@ -45,6 +49,7 @@ impl LogState {
     }
 
     /// The time of the entry at `index`.
+    #[inline]
     pub(crate) fn at<E: Entry>(&self, log: &Ring<E>, index: usize) -> u64 {
         log.get(index).at(self.newest.get())
     }
@@ -56,6 +61,7 @@ impl LogState {
     }
 
     /// The units of the entry at `index` and all later ones.
+    #[inline]
     pub(crate) fn left<E: Entry>(&self, log: &Ring<E>, index: usize) -> u64 {
         if index >= log.len() {
             return 0;
@@ -64,8 +70,13 @@ impl LogState {
     }
 
     /// The first entry that is still in the window, given which times have left it.
+    #[inline]
     pub(crate) fn first_live<E: Entry>(&self, log: &Ring<E>, has_left: impl Fn(u64) -> bool) -> usize {
-        gallop(0, log.len(), |index| has_left(self.at(log, index)))
+        // Mostly nothing has left since the last charge.
+        if log.is_empty() || !has_left(self.at(log, 0)) {
+            return 0;
+        }
+        gallop(1, log.len(), |index| has_left(self.at(log, index)))
     }
 
     /// The first entry from `start` on with at most `units` left: when all before it have gone,

@@ -95,6 +95,7 @@ enum Store<E> {
 
 impl<E: Entry> Ring<E> {
     /// The number of entries.
+    #[inline]
     pub fn len(&self) -> usize {
         match &self.store {
             Store::Flat(entries) => entries.len(),
@@ -103,11 +104,13 @@ impl<E: Entry> Ring<E> {
     }
 
     /// Whether there is no entry.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The entry at `index`, the oldest being 0. Past the end it is an empty entry.
+    #[inline]
     pub fn get(&self, index: usize) -> E {
         match &self.store {
             Store::Flat(entries) => entries.get(index).copied().unwrap_or_default(),

@@ -199,6 +199,13 @@ fn phrase(rng: &mut Rng, stages: &[Policy], wants: Wants, ops: &mut Vec<Op>) {
             ops.push(Op::Refund { which: rng.next() as usize, permille: 1_000 });
             ops.extend((0..3).map(|_| Op::Ask(Request::ONE)));
         }
+        // The clock is set back while callers poll.
+        2 if wants.back => {
+            let period = stages[0].limits()[0].period().get();
+            ops.extend((0..3).map(|_| Op::Ask(Request::ONE)));
+            ops.push(Op::Back(rng.pick(&[period / 3, 2 * period, 3_600_000_000])));
+            ops.extend((0..8).flat_map(|_| [Op::Ask(Request::ONE), Op::Pass(period / 3 + 1)]));
+        }
         _ => ops.push(op(rng, stages, wants)),
     }
 }

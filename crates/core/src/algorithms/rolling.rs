@@ -89,7 +89,7 @@ impl Algorithm for Rolling {
     }
 
     fn correct(&self, state: &mut State, log: &Ring<Wide>, t: Timestamp, _uniform: bool) {
-        state.head.correct(log, t, self.life);
+        state.head.correct(log, t, self.life, Micros::new(1));
     }
 
     fn room(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> i64 {

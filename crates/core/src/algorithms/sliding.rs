@@ -81,7 +81,7 @@ impl Algorithm for Sliding {
     }
 
     fn correct(&self, state: &mut LogState, log: &Ring<Narrow>, t: Timestamp, _uniform: bool) {
-        state.correct(log, t, self.period);
+        state.correct(log, t, self.period, Micros::new(1));
     }
 
     fn room(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> i64 {

@@ -65,7 +65,7 @@ impl Algorithm for Slots {
     }
 
     fn correct(&self, state: &mut LogState, log: &Ring<Wide>, t: Timestamp, _uniform: bool) {
-        state.correct(log, t, self.period);
+        state.correct(log, t, self.period, self.resolution);
     }
 
     fn room(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> i64 {

@@ -16,8 +16,9 @@ pub(crate) fn check(case: &Case) -> Verdict {
 fn horizon(limit: &Limit) -> u64 {
     let Ok(policy) = Policy::new(vec![limit.clone()]) else { return 0 };
     let mut cells = [limit.fresh()];
-    let full = Request::cost(Cost::new(limit.count()).unwrap_or(Cost::ONE)).mode(Mode::Uniform);
     let t = Timestamp::saturating(1_700_000_000_000_000);
+    let all = tollgate_core::decide(&policy, &mut cells, t, &Request::ONE.peek()).remaining;
+    let full = Request::cost(Cost::new(all.cast_unsigned()).unwrap_or(Cost::ONE)).mode(Mode::Uniform);
     let used = tollgate_core::decide(&policy, &mut cells, t, &full).reset_after.get();
     // Windows, slots and cells of the clock may just have begun.
     used.max(limit.period().get()) + limit.period().get()
