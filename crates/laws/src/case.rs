@@ -158,7 +158,7 @@ fn limit(rng: &mut Rng, listed: &Listed, tiny: bool) -> Limit {
         let options = Options {
             burst: (takes.burst && rng.chance(80)).then(|| rng.within(1, count + 3)),
             grain: (takes.grain && rng.chance(30)).then(|| part(rng)),
-            resolution: takes.resolution.then(|| part(rng)),
+            resolution: takes.resolution.then(|| if rng.chance(25) { Micros::new(period) } else { part(rng) }),
             factor: takes.factor.then(|| rng.pick(&[2.0, 1.5, 3.0, 1.1, 10.0])),
             align: (takes.align && rng.chance(50)).then_some(Align::Clock),
             buckets: takes.buckets.then(|| rng.pick(&[1, 2, 3, 7, 10, 100])),
