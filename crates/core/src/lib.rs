@@ -22,7 +22,7 @@
 //! | `text/` | policy text, parsed and printed |
 //! | `request.rs`, `decision.rs` | what is asked and answered |
 //! | `algorithms/` | one file of pure functions each, and their registry |
-//! | `log.rs`, `ring.rs` | the event log and its storage |
+//! | `log.rs`, `ring.rs`, `window.rs` | the event log and its storage; a counted window |
 //! | `spacing.rs` | a least time between charges |
 //! | `combine.rs` | several limits, all charged or none; the exact wait |
 //! | `state.rs` | a key's cells under changing policies |
@@ -42,6 +42,7 @@ mod spacing;
 mod state;
 mod text;
 mod units;
+mod window;
 
 pub use combine::{decide, decide_with, expires_after, refund};
 pub use decision::{Decision, Detail};
@@ -56,6 +57,7 @@ pub use state::KeyState;
 pub use text::TextError;
 pub use text::parse::unit;
 pub use units::{EXACT, Micros, Timestamp, Wait, muldiv};
+pub use window::Window;
 
 /// The README's own example, compiled and run.
 #[cfg(doctest)]

@@ -8,7 +8,7 @@
 //! window began when it was last charged.
 
 use crate::ring::{Entry, Ring};
-use crate::units::{Micros, Timestamp};
+use crate::units::{Micros, Timestamp, Wait};
 
 /// The header of an event log: all of it but the entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,14 +69,47 @@ impl LogState {
         self.total.wrapping_sub(log.get(index).before()) & E::MASK
     }
 
-    /// The first entry that is still in the window, given which times have left it.
+    /// The first entry that is still in the window at `now`, given when the entry of a time leaves.
     #[inline]
-    pub(crate) fn first_live<E: Entry>(&self, log: &Ring<E>, has_left: impl Fn(u64) -> bool) -> usize {
+    pub(crate) fn first_live<E: Entry>(
+        &self,
+        log: &Ring<E>,
+        now: Timestamp,
+        leaves: impl Fn(u64) -> Timestamp,
+    ) -> usize {
+        let has_left = |index| leaves(self.at(log, index)) <= now;
         // Mostly nothing has left since the last charge.
-        if log.is_empty() || !has_left(self.at(log, 0)) {
+        if log.is_empty() || !has_left(0) {
             return 0;
         }
-        gallop(1, log.len(), |index| has_left(self.at(log, index)))
+        gallop(1, log.len(), has_left)
+    }
+
+    /// The units in the window at `t`.
+    #[inline]
+    pub(crate) fn used<E: Entry>(&self, log: &Ring<E>, t: Timestamp, leaves: impl Fn(u64) -> Timestamp) -> u64 {
+        self.left(log, self.first_live(log, self.now(t), leaves))
+    }
+
+    /// The least time after which at most `count` are in the window with `units` more.
+    #[inline]
+    pub(crate) fn wait<E: Entry>(
+        &self,
+        log: &Ring<E>,
+        t: Timestamp,
+        count: u64,
+        units: u64,
+        leaves: impl Fn(u64) -> Timestamp,
+    ) -> Wait {
+        if units > count {
+            return Wait::Never;
+        }
+        let live = self.first_live(log, self.now(t), &leaves);
+        let first = self.first_with_at_most(log, live, count - units);
+        if first == live {
+            return Wait::NONE;
+        }
+        Wait::After(self.until(leaves(self.at(log, first - 1)), t))
     }
 
     /// The first entry from `start` on with at most `units` left: when all before it have gone,
@@ -122,7 +155,7 @@ impl LogState {
     /// Takes back up to `units` of the entry stamped `at`; answers how many. Moves the entries
     /// behind it, so it is for logs of few entries.
     pub(crate) fn forget_at<E: Entry>(&mut self, log: &mut Ring<E>, at: u64, units: u64) -> u64 {
-        let index = self.first_live(log, |time| time < at);
+        let index = gallop(0, log.len(), |index| self.at(log, index) < at);
         if index >= log.len() || self.at(log, index) != at {
             return 0;
         }

@@ -3,9 +3,10 @@
 //! The first request opens a window with `burst` tokens; N - burst more arrive evenly over the
 //! window, and at its end everything is as new. What remains is N less what the window used.
 
-use super::{Algorithm, add_units, most_in_windows, room_below};
+use super::{Algorithm, most_in_windows, room_below};
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::units::{Micros, Timestamp, Wait, muldiv};
+use crate::window::Window;
 
 const EXAMPLE: &str = "15/60s bucket burst=3";
 
@@ -17,21 +18,14 @@ pub struct Bucket {
     burst: u64,
 }
 
-/// When the window began, and what was used in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
-    start: Timestamp,
-    used: u64,
-}
-
 impl Bucket {
-    fn end(&self, state: &State, t: Timestamp) -> Option<Timestamp> {
+    fn end(&self, state: &Window, t: Timestamp) -> Option<Timestamp> {
         let end = state.start.plus(self.period);
         (state.used > 0 && t < end).then_some(end)
     }
 
     /// Tokens that arrived since the window began.
-    fn arrived(&self, state: &State, t: Timestamp) -> u64 {
+    fn arrived(&self, state: &Window, t: Timestamp) -> u64 {
         muldiv(self.count - self.burst, t.since(state.start).get(), self.period.get()).0
     }
 }
@@ -41,7 +35,7 @@ impl Algorithm for Bucket {
     const TAKES: Takes = Takes { in_text: true, burst: true, ..Takes::NONE };
     /// A window may hold more than its burst near its end, and then starts over.
     const LOSES_ROOM: bool = true;
-    type State = State;
+    type State = Window;
     type Log = ();
 
     fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
@@ -58,24 +52,24 @@ impl Algorithm for Bucket {
         (self.count, self.period, Options { burst: Some(self.burst), ..Options::default() })
     }
 
-    fn correct(&self, state: &mut State, _log: &(), t: Timestamp, _uniform: bool) {
+    fn correct(&self, state: &mut Window, _log: &(), t: Timestamp, _uniform: bool) {
         if state.used > 0 && state.start > t.plus(self.period) {
             state.start = t;
         }
     }
 
-    fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
+    fn room(&self, state: &Window, _log: &(), t: Timestamp) -> i64 {
         match self.end(state, t) {
             Some(_) => room_below(self.burst + self.arrived(state, t), state.used),
             None => room_below(self.burst, 0),
         }
     }
 
-    fn remaining(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
+    fn remaining(&self, state: &Window, _log: &(), t: Timestamp) -> i64 {
         room_below(self.count, self.end(state, t).map_or(0, |_| state.used))
     }
 
-    fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
+    fn wait(&self, state: &Window, _log: &(), t: Timestamp, units: u64) -> Wait {
         let Some(end) = self.end(state, t) else {
             return if units <= self.burst { Wait::NONE } else { Wait::Never };
         };
@@ -94,29 +88,25 @@ impl Algorithm for Bucket {
         if units <= self.burst { Wait::After(end.since(t)) } else { Wait::Never }
     }
 
-    fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
+    fn reset_after(&self, state: &Window, _log: &(), t: Timestamp) -> Micros {
         self.end(state, t).map_or(Micros::ZERO, |end| end.since(t))
     }
 
-    fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
+    fn charge(&self, state: &mut Window, _log: &mut (), t: Timestamp, units: u64) -> u64 {
         if self.end(state, t).is_none() {
-            *state = State { start: t, used: 0 };
+            *state = Window::opening(t);
         }
-        let used = state.used;
-        state.used = add_units(used, units);
-        state.used - used
+        state.count(units)
     }
 
-    fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
+    fn refund(&self, state: &mut Window, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
         if self.end(state, t).is_none() || at < state.start {
             return 0;
         }
-        let given = units.min(state.used);
-        state.used -= given;
-        given
+        state.give_back(units)
     }
 
-    fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
+    fn held(&self, state: &Window, _log: &(), t: Timestamp) -> f64 {
         self.end(state, t).map_or(0.0, |_| state.used as f64)
     }
 

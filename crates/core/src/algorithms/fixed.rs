@@ -2,9 +2,10 @@
 //!
 //! A window is opened by the first request of a key, or by the clock (`align=clock`).
 
-use super::{Algorithm, add_units, most_in_windows, room_below};
+use super::{Algorithm, most_in_windows, room_below};
 use crate::options::{Align, Options, Problem, Takes, check_numbers};
 use crate::units::{Micros, Timestamp, Wait};
+use crate::window::Window;
 
 const WEEK: u64 = 7 * 86_400_000_000;
 /// The first Monday of the epoch, 1970-01-05.
@@ -16,13 +17,6 @@ pub struct Fixed {
     count: u64,
     period: Micros,
     align: Align,
-}
-
-/// When the window began, and what was used in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
-    start: Timestamp,
-    used: u64,
 }
 
 impl Fixed {
@@ -38,12 +32,12 @@ impl Fixed {
     }
 
     /// The end of the open window, if one is open.
-    fn end(&self, state: &State, t: Timestamp) -> Option<Timestamp> {
+    fn end(&self, state: &Window, t: Timestamp) -> Option<Timestamp> {
         let end = self.window_at(state.start).plus(self.period);
         (state.used > 0 && t < end).then_some(end)
     }
 
-    fn used(&self, state: &State, t: Timestamp) -> u64 {
+    fn used(&self, state: &Window, t: Timestamp) -> u64 {
         self.end(state, t).map_or(0, |_| state.used)
     }
 }
@@ -51,7 +45,7 @@ impl Fixed {
 impl Algorithm for Fixed {
     const NAME: &'static str = "fixed";
     const TAKES: Takes = Takes { in_text: true, align: true, ..Takes::NONE };
-    type State = State;
+    type State = Window;
     type Log = ();
 
     fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
@@ -64,7 +58,7 @@ impl Algorithm for Fixed {
         (self.count, self.period, Options { align, ..Options::default() })
     }
 
-    fn correct(&self, state: &mut State, _log: &(), t: Timestamp, _uniform: bool) {
+    fn correct(&self, state: &mut Window, _log: &(), t: Timestamp, _uniform: bool) {
         if state.used > 0 && state.start > t.plus(self.period) {
             // A clock window goes to the next edge: the edge before it may be near, and a clock
             // set back must not bring a new window sooner.
@@ -75,11 +69,11 @@ impl Algorithm for Fixed {
         }
     }
 
-    fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
+    fn room(&self, state: &Window, _log: &(), t: Timestamp) -> i64 {
         room_below(self.count, self.used(state, t))
     }
 
-    fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
+    fn wait(&self, state: &Window, _log: &(), t: Timestamp, units: u64) -> Wait {
         if units > self.count {
             return Wait::Never;
         }
@@ -89,29 +83,25 @@ impl Algorithm for Fixed {
         }
     }
 
-    fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
+    fn reset_after(&self, state: &Window, _log: &(), t: Timestamp) -> Micros {
         self.end(state, t).map_or(Micros::ZERO, |end| end.since(t))
     }
 
-    fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
+    fn charge(&self, state: &mut Window, _log: &mut (), t: Timestamp, units: u64) -> u64 {
         if self.end(state, t).is_none() {
-            *state = State { start: self.window_at(t), used: 0 };
+            *state = Window::opening(self.window_at(t));
         }
-        let used = state.used;
-        state.used = add_units(used, units);
-        state.used - used
+        state.count(units)
     }
 
-    fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
+    fn refund(&self, state: &mut Window, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
         if self.end(state, t).is_none() || at < self.window_at(state.start) {
             return 0;
         }
-        let given = units.min(state.used);
-        state.used -= given;
-        given
+        state.give_back(units)
     }
 
-    fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
+    fn held(&self, state: &Window, _log: &(), t: Timestamp) -> f64 {
         self.used(state, t) as f64
     }
 

@@ -44,12 +44,8 @@ impl Rolling {
         self.cell_time_up(state, cell).plus(self.life)
     }
 
-    fn first_live(&self, state: &State, log: &Ring<Wide>, now: Timestamp) -> usize {
-        state.head.first_live(log, |cell| self.leaves(state, cell) <= now)
-    }
-
     fn used(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> u64 {
-        state.head.left(log, self.first_live(state, log, state.head.now(t)))
+        state.head.used(log, t, |cell| self.leaves(state, cell))
     }
 
     /// The cell a charge at `now` belongs to, given the newest one in use.
@@ -97,16 +93,7 @@ impl Algorithm for Rolling {
     }
 
     fn wait(&self, state: &State, log: &Ring<Wide>, t: Timestamp, units: u64) -> Wait {
-        if units > self.count {
-            return Wait::Never;
-        }
-        let live = self.first_live(state, log, state.head.now(t));
-        let first = state.head.first_with_at_most(log, live, self.count - units);
-        if first == live {
-            return Wait::NONE;
-        }
-        let leaves = self.leaves(state, state.head.at(log, first - 1));
-        Wait::After(state.head.until(leaves, t))
+        state.head.wait(log, t, self.count, units, |cell| self.leaves(state, cell))
     }
 
     fn reset_after(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> Micros {
@@ -117,7 +104,7 @@ impl Algorithm for Rolling {
     }
 
     fn charge(&self, state: &mut State, log: &mut Ring<Wide>, t: Timestamp, units: u64) -> u64 {
-        let live = self.first_live(state, log, state.head.now(t));
+        let live = state.head.first_live(log, state.head.now(t), |cell| self.leaves(state, cell));
         let used = state.head.left(log, live);
         let recorded = add_units(used, units) - used;
         if recorded > 0 {
@@ -133,7 +120,7 @@ impl Algorithm for Rolling {
     }
 
     fn refund(&self, state: &mut State, log: &mut Ring<Wide>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
-        let live = self.first_live(state, log, state.head.now(t));
+        let live = state.head.first_live(log, state.head.now(t), |cell| self.leaves(state, cell));
         // A charge joins an entry that is not later, so it is held only if such a one is.
         if live < log.len() && self.cell_time_up(state, state.head.at(log, live)) > state.head.log_time(at) {
             return 0;

@@ -37,12 +37,15 @@ impl Sliding {
         Ok(Self { count, period, grain: Micros::new(1) })
     }
 
-    fn first_live(&self, state: &LogState, log: &Ring<Narrow>, now: Timestamp) -> usize {
-        state.first_live(log, |at| at + self.period.get() <= now.get())
+    /// When an entry of that time leaves the window.
+    #[inline]
+    fn leaves(&self, at: u64) -> Timestamp {
+        Timestamp::default().plus(Micros::new(at)).plus(self.period)
     }
 
+    #[inline]
     fn used(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> u64 {
-        state.left(log, self.first_live(state, log, state.now(t)))
+        state.used(log, t, |at| self.leaves(at))
     }
 
     /// The entries a log needs if only granted requests count.
@@ -89,27 +92,18 @@ impl Algorithm for Sliding {
     }
 
     fn wait(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp, units: u64) -> Wait {
-        if units > self.count {
-            return Wait::Never;
-        }
-        let live = self.first_live(state, log, state.now(t));
-        let first = state.first_with_at_most(log, live, self.count - units);
-        if first == live {
-            return Wait::NONE;
-        }
-        let leaves = Timestamp::saturating(state.at(log, first - 1)).plus(self.period);
-        Wait::After(state.until(leaves, t))
+        state.wait(log, t, self.count, units, |at| self.leaves(at))
     }
 
     fn reset_after(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> Micros {
         match state.last(log) {
-            Some(last) => state.until(Timestamp::saturating(last).plus(self.period), t),
+            Some(last) => state.until(self.leaves(last), t),
             None => Micros::ZERO,
         }
     }
 
     fn charge(&self, state: &mut LogState, log: &mut Ring<Narrow>, t: Timestamp, units: u64) -> u64 {
-        let live = self.first_live(state, log, state.now(t));
+        let live = state.first_live(log, state.now(t), |at| self.leaves(at));
         let used = state.left(log, live);
         let recorded = units.min((2 * self.count).saturating_sub(used));
         if recorded > 0 {
@@ -126,7 +120,7 @@ impl Algorithm for Sliding {
         if state.log_time(at).plus(self.period) <= now {
             return 0;
         }
-        let live = self.first_live(state, log, now);
+        let live = state.first_live(log, now, |at| self.leaves(at));
         let given = units.min(state.left(log, live));
         if given > 0 {
             state.forget_oldest(log, live, given);

@@ -23,12 +23,13 @@ pub struct Slots {
 }
 
 impl Slots {
-    fn first_live(&self, state: &LogState, log: &Ring<Wide>, now: Timestamp) -> usize {
-        state.first_live(log, |slot| slot + self.period.get() <= now.get())
+    /// When a slot that began at that time leaves the window.
+    fn leaves(&self, slot: u64) -> Timestamp {
+        Timestamp::default().plus(Micros::new(slot)).plus(self.period)
     }
 
     fn used(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> u64 {
-        state.left(log, self.first_live(state, log, state.now(t)))
+        state.used(log, t, |slot| self.leaves(slot))
     }
 
     fn slot(&self, now: Timestamp) -> u64 {
@@ -73,28 +74,19 @@ impl Algorithm for Slots {
     }
 
     fn wait(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp, units: u64) -> Wait {
-        if units > self.count {
-            return Wait::Never;
-        }
-        let live = self.first_live(state, log, state.now(t));
-        let first = state.first_with_at_most(log, live, self.count - units);
-        if first == live {
-            return Wait::NONE;
-        }
-        let leaves = Timestamp::saturating(state.at(log, first - 1)).plus(self.period);
-        Wait::After(state.until(leaves, t))
+        state.wait(log, t, self.count, units, |slot| self.leaves(slot))
     }
 
     fn reset_after(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> Micros {
         // Refunds may have emptied the newest slots.
         match state.first_with_at_most(log, 0, 0) {
             0 => Micros::ZERO,
-            empty => state.until(Timestamp::saturating(state.at(log, empty - 1)).plus(self.period), t),
+            empty => state.until(self.leaves(state.at(log, empty - 1)), t),
         }
     }
 
     fn charge(&self, state: &mut LogState, log: &mut Ring<Wide>, t: Timestamp, units: u64) -> u64 {
-        let live = self.first_live(state, log, state.now(t));
+        let live = state.first_live(log, state.now(t), |slot| self.leaves(slot));
         let used = state.left(log, live);
         let recorded = add_units(used, units) - used;
         if recorded > 0 {
@@ -108,7 +100,7 @@ impl Algorithm for Slots {
 
     fn refund(&self, state: &mut LogState, log: &mut Ring<Wide>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
         let slot = self.slot(state.log_time(at));
-        if slot + self.period.get() <= state.now(t).get() {
+        if self.leaves(slot) <= state.now(t) {
             return 0;
         }
         state.forget_at(log, slot, units)
