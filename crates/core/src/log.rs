@@ -119,8 +119,11 @@ impl LogState {
     }
 
     /// Drops the entries before `live`. An empty log starts anew, by the home's clock.
+    #[inline]
     pub(crate) fn drop_before<E: Entry>(&mut self, log: &mut Ring<E>, live: usize) {
-        log.drop_front(live);
+        if live > 0 {
+            log.drop_front(live);
+        }
         if log.is_empty() {
             *self = Self::default();
         }

@@ -183,7 +183,11 @@ impl<E: Entry> Ring<E> {
         let count = count.min(self.len());
         match &mut self.store {
             Store::Flat(entries) => {
-                entries.drain(..count);
+                if count == 1 {
+                    entries.pop_front();
+                } else {
+                    entries.drain(..count);
+                }
                 if entries.len() < entries.capacity() / 4 && entries.capacity() > 4 * FIRST {
                     entries.shrink_to((2 * entries.len()).max(FIRST));
                 }

@@ -24,6 +24,8 @@ pub struct Sliding {
     period: Micros,
     /// One microsecond if none was given: charges of one instant share an entry anyway.
     grain: Micros,
+    /// The entries a log needs if only granted requests count.
+    entries: u64,
 }
 
 impl Sliding {
@@ -34,7 +36,7 @@ impl Sliding {
         if period.get() > LONGEST_WINDOW {
             return Err(Problem::new(Part::Period, "a window of at most 2^47us (1628 days)", "100/min"));
         }
-        Ok(Self { count, period, grain: Micros::new(1) })
+        Ok(Self { count, period, grain: Micros::new(1), entries: count.min(period.get() + 1) })
     }
 
     /// When an entry of that time leaves the window.
@@ -48,9 +50,13 @@ impl Sliding {
         state.used(log, t, |at| self.leaves(at))
     }
 
-    /// The entries a log needs if only granted requests count.
-    fn entries(&self) -> u64 {
-        self.count.min(self.period.get() / self.grain.get() + 2)
+    /// The stamp of a charge: the last moment of its cell.
+    #[inline]
+    fn stamp(&self, now: Timestamp) -> u64 {
+        if self.grain == Micros::new(1) {
+            return now.get();
+        }
+        now.floor_to(self.grain, 0).get() + self.grain.get() - 1
     }
 }
 
@@ -67,7 +73,8 @@ impl Algorithm for Sliding {
                 return Err(Problem::new(Part::Option("grain"), "a grain from 1us up to the period", GRAIN_EXAMPLE));
             }
             sliding.grain = grain;
-            if sliding.entries() > MOST_ENTRIES {
+            sliding.entries = count.min(period.get() / grain.get() + 2);
+            if sliding.entries > MOST_ENTRIES {
                 let expected = format!("a grain of at least {}", Micros::new(period.get().div_ceil(MOST_ENTRIES)));
                 return Err(Problem::new(Part::Option("grain"), expected, GRAIN_EXAMPLE));
             }
@@ -109,8 +116,7 @@ impl Algorithm for Sliding {
         if recorded > 0 {
             state.drop_before(log, live);
             let now = state.now(t);
-            let cell_end = now.get() - now.get() % self.grain.get() + self.grain.get() - 1;
-            state.append(log, now, cell_end, recorded, self.entries());
+            state.append(log, now, self.stamp(now), recorded, self.entries);
         }
         recorded
     }
@@ -156,7 +162,7 @@ impl Algorithm for Sliding {
 
     fn log_bytes_at_most(&self) -> u64 {
         // 12 bytes an entry, 16 with what its blocks leave unused; twice the count in uniform mode.
-        self.entries().saturating_mul(32)
+        self.entries.saturating_mul(32)
     }
 
     fn log_bytes(log: &Ring<Narrow>) -> usize {
