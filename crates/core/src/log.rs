@@ -21,6 +21,15 @@ pub struct LogState {
     skew: Micros,
 }
 
+/// The window of a log at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct LogLook {
+    /// The first entry in it.
+    pub(crate) live: usize,
+    /// The units in it.
+    pub(crate) used: u64,
+}
+
 impl LogState {
     /// The log's time when the home's clock reads `t`: it never goes back.
     #[inline]
@@ -69,33 +78,22 @@ impl LogState {
         self.total.wrapping_sub(log.get(index).before()) & E::MASK
     }
 
-    /// The first entry that is still in the window at `now`, given when the entry of a time leaves.
+    /// Looks at the window at `t`, given when the entry of a time leaves it.
     #[inline]
-    pub(crate) fn first_live<E: Entry>(
-        &self,
-        log: &Ring<E>,
-        now: Timestamp,
-        leaves: impl Fn(u64) -> Timestamp,
-    ) -> usize {
+    pub(crate) fn look<E: Entry>(&self, log: &Ring<E>, t: Timestamp, leaves: impl Fn(u64) -> Timestamp) -> LogLook {
+        let now = self.now(t);
         let has_left = |index| leaves(self.at(log, index)) <= now;
         // Mostly nothing has left since the last charge.
-        if log.is_empty() || !has_left(0) {
-            return 0;
-        }
-        gallop(1, log.len(), has_left)
+        let live = if log.is_empty() || !has_left(0) { 0 } else { gallop(1, log.len(), has_left) };
+        LogLook { live, used: self.left(log, live) }
     }
 
-    /// The units in the window at `t`.
-    #[inline]
-    pub(crate) fn used<E: Entry>(&self, log: &Ring<E>, t: Timestamp, leaves: impl Fn(u64) -> Timestamp) -> u64 {
-        self.left(log, self.first_live(log, self.now(t), leaves))
-    }
-
-    /// The least time after which at most `count` are in the window with `units` more.
+    /// The least time from `t`, the time of the look, after which `units` more are at most `count`.
     #[inline]
     pub(crate) fn wait<E: Entry>(
         &self,
         log: &Ring<E>,
+        look: &LogLook,
         t: Timestamp,
         count: u64,
         units: u64,
@@ -104,11 +102,10 @@ impl LogState {
         if units > count {
             return Wait::Never;
         }
-        let live = self.first_live(log, self.now(t), &leaves);
-        let first = self.first_with_at_most(log, live, count - units);
-        if first == live {
+        if look.used + units <= count {
             return Wait::NONE;
         }
+        let first = self.first_with_at_most(log, look.live, count - units);
         Wait::After(self.until(leaves(self.at(log, first - 1)), t))
     }
 

@@ -18,6 +18,16 @@ pub struct Bucket {
     burst: u64,
 }
 
+/// The window at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Its end, if it is open.
+    end: Option<Timestamp>,
+    used: u64,
+    /// Tokens there were so far: the burst, and what arrived.
+    tokens: u64,
+}
+
 impl Bucket {
     fn end(&self, state: &Window, t: Timestamp) -> Option<Timestamp> {
         let end = state.start.plus(self.period);
@@ -58,26 +68,30 @@ impl Algorithm for Bucket {
         }
     }
 
-    fn room(&self, state: &Window, _log: &(), t: Timestamp) -> i64 {
+    type Look = Look;
+
+    fn look(&self, state: &Window, _log: &(), t: Timestamp) -> Look {
         match self.end(state, t) {
-            Some(_) => room_below(self.burst + self.arrived(state, t), state.used),
-            None => room_below(self.burst, 0),
+            Some(end) => Look { end: Some(end), used: state.used, tokens: self.burst + self.arrived(state, t) },
+            None => Look { end: None, used: 0, tokens: self.burst },
         }
     }
 
-    fn remaining(&self, state: &Window, _log: &(), t: Timestamp) -> i64 {
-        room_below(self.count, self.end(state, t).map_or(0, |_| state.used))
+    fn room(&self, _state: &Window, look: &Look) -> i64 {
+        room_below(look.tokens, look.used)
     }
 
-    fn wait(&self, state: &Window, _log: &(), t: Timestamp, units: u64) -> Wait {
-        let Some(end) = self.end(state, t) else {
-            return if units <= self.burst { Wait::NONE } else { Wait::Never };
-        };
-        let missing = (state.used + units).saturating_sub(self.burst);
-        if missing <= self.arrived(state, t) {
+    fn remaining(&self, _state: &Window, look: &Look) -> i64 {
+        room_below(self.count, look.used)
+    }
+
+    fn wait(&self, state: &Window, _log: &(), look: &Look, t: Timestamp, units: u64) -> Wait {
+        if look.used + units <= look.tokens {
             return Wait::NONE;
         }
+        let Some(end) = look.end else { return Wait::Never };
         if self.count > self.burst {
+            let missing = look.used + units - self.burst;
             let (whole, rest) = muldiv(missing, self.period.get(), self.count - self.burst);
             let enough = state.start.plus(Micros::new(whole.saturating_add(u64::from(rest > 0))));
             if enough < end {
@@ -88,12 +102,12 @@ impl Algorithm for Bucket {
         if units <= self.burst { Wait::After(end.since(t)) } else { Wait::Never }
     }
 
-    fn reset_after(&self, state: &Window, _log: &(), t: Timestamp) -> Micros {
-        self.end(state, t).map_or(Micros::ZERO, |end| end.since(t))
+    fn reset_after(&self, _state: &Window, _log: &(), look: &Look, t: Timestamp) -> Micros {
+        look.end.map_or(Micros::ZERO, |end| end.since(t))
     }
 
-    fn charge(&self, state: &mut Window, _log: &mut (), t: Timestamp, units: u64) -> u64 {
-        if self.end(state, t).is_none() {
+    fn charge(&self, state: &mut Window, _log: &mut (), look: &Look, t: Timestamp, units: u64) -> u64 {
+        if look.end.is_none() {
             *state = Window::opening(t);
         }
         state.count(units)

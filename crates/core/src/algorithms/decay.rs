@@ -57,7 +57,7 @@ impl Decay {
         self.level_after(state, self.slots_since(state, t))
     }
 
-    fn fits(&self, level: f64, units: u64) -> bool {
+    fn has_room(&self, level: f64, units: u64) -> bool {
         level + units as f64 <= self.most
     }
 
@@ -148,41 +148,50 @@ impl Algorithm for Decay {
         }
     }
 
-    fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
-        let level = self.level(state, t);
+    /// The level.
+    type Look = f64;
+
+    fn look(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
+        self.level(state, t)
+    }
+
+    fn room(&self, _state: &State, level: &f64) -> i64 {
         let room = (self.most - level).floor();
         // The difference is rounded, the question is whether the sum fits.
         let room = room as i64;
-        if room >= 0 && !self.fits(level, room.cast_unsigned()) {
+        if room >= 0 && !self.has_room(*level, room.cast_unsigned()) {
             return room - 1;
         }
-        if room >= -1 && self.fits(level, (room + 1).cast_unsigned()) {
+        if room >= -1 && self.has_room(*level, (room + 1).cast_unsigned()) {
             return room + 1;
         }
         room
     }
 
-    fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
+    fn fits(&self, _state: &State, level: &f64, units: u64) -> bool {
+        self.has_room(*level, units)
+    }
+
+    fn wait(&self, state: &State, _log: &(), level: &f64, t: Timestamp, units: u64) -> Wait {
         if units as f64 > self.most {
             return Wait::Never;
         }
-        if self.fits(self.level(state, t), units) {
+        if self.has_room(*level, units) {
             return Wait::NONE;
         }
-        Wait::After(self.until(state, t, |level| self.fits(level, units)))
+        Wait::After(self.until(state, t, |level| self.has_room(level, units)))
     }
 
-    fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
-        if self.level(state, t) == 0.0 {
+    fn reset_after(&self, state: &State, _log: &(), level: &f64, t: Timestamp) -> Micros {
+        if *level == 0.0 {
             return Micros::ZERO;
         }
         self.until(state, t, |level| level == 0.0)
     }
 
-    fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
-        let level = self.level(state, t);
+    fn charge(&self, state: &mut State, _log: &mut (), level: &f64, t: Timestamp, units: u64) -> u64 {
         // A state that faded away starts anew, by the home's clock.
-        let now = if level > 0.0 { t.max(state.start) } else { t };
+        let now = if *level > 0.0 { t.max(state.start) } else { t };
         *state = State { start: self.slot_start(self.slot(now)), level: (level + units as f64).min(HIGHEST) };
         units
     }

@@ -22,9 +22,16 @@ pub struct State {
     current: u64,
 }
 
+/// The state as of a moment, and how much of the previous window still overlaps.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    now: State,
+    overlap: u64,
+}
+
 impl Estimate {
-    /// The state as of `t`, and how much of the previous window still overlaps.
-    fn at(&self, state: &State, t: Timestamp) -> (State, u64) {
+    /// The state as of `t`.
+    fn at(&self, state: &State, t: Timestamp) -> Look {
         let window = self.period.get();
         // A state in which nothing is used has no window of its own.
         let used = state.previous > 0 || state.current > 0;
@@ -36,7 +43,7 @@ impl Estimate {
             1 => (state.current, 0),
             _ => (0, 0),
         };
-        (State { start, previous, current }, window - now.since(start).get())
+        Look { now: State { start, previous, current }, overlap: window - now.since(start).get() }
     }
 
     /// The previous window's weighted count, rounded up.
@@ -77,22 +84,27 @@ impl Algorithm for Estimate {
         }
     }
 
-    fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
-        let (now, overlap) = self.at(state, t);
-        // The weighted part is at most `previous`; both counts are at most 2^53.
-        self.count as i64 - now.current as i64 - self.weighted(now.previous, overlap) as i64
+    type Look = Look;
+
+    fn look(&self, state: &State, _log: &(), t: Timestamp) -> Look {
+        self.at(state, t)
     }
 
-    fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
+    fn room(&self, _state: &State, look: &Look) -> i64 {
+        // The weighted part is at most `previous`; both counts are at most 2^53.
+        self.count as i64 - look.now.current as i64 - self.weighted(look.now.previous, look.overlap) as i64
+    }
+
+    fn wait(&self, _state: &State, _log: &(), look: &Look, t: Timestamp, units: u64) -> Wait {
         if units > self.count {
             return Wait::Never;
         }
-        let (now, overlap) = self.at(state, t);
+        let Look { now, overlap } = look;
         let window = self.period.get();
         let end = now.start.plus(self.period);
         if now.current + units <= self.count {
             let fits_at = self.overlap_for(now.previous, self.count - now.current - units);
-            if overlap <= fits_at {
+            if *overlap <= fits_at {
                 return Wait::NONE;
             }
             return Wait::After(now.start.plus(Micros::new(window - fits_at)).since(t));
@@ -101,27 +113,26 @@ impl Algorithm for Estimate {
         Wait::After(end.plus(Micros::new(window - fits_at)).since(t))
     }
 
-    fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
-        let (now, _) = self.at(state, t);
-        let end = now.start.plus(self.period);
-        if now.current > 0 {
+    fn reset_after(&self, _state: &State, _log: &(), look: &Look, t: Timestamp) -> Micros {
+        let end = look.now.start.plus(self.period);
+        if look.now.current > 0 {
             end.plus(self.period).since(t)
-        } else if now.previous > 0 {
+        } else if look.now.previous > 0 {
             end.since(t)
         } else {
             Micros::ZERO
         }
     }
 
-    fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
-        (*state, _) = self.at(state, t);
+    fn charge(&self, state: &mut State, _log: &mut (), look: &Look, _t: Timestamp, units: u64) -> u64 {
+        *state = look.now;
         let used = state.current;
         state.current = add_units(used, units);
         state.current - used
     }
 
     fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
-        let (mut now, _) = self.at(state, t);
+        let Look { mut now, .. } = self.at(state, t);
         let counter = if at >= now.start {
             &mut now.current
         } else if at.plus(self.period) >= now.start {
@@ -138,7 +149,7 @@ impl Algorithm for Estimate {
     }
 
     fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
-        let (now, overlap) = self.at(state, t);
+        let Look { now, overlap } = self.at(state, t);
         now.current as f64 + now.previous as f64 * overlap as f64 / self.period.get() as f64
     }
 

@@ -36,10 +36,6 @@ impl Fixed {
         let end = self.window_at(state.start).plus(self.period);
         (state.used > 0 && t < end).then_some(end)
     }
-
-    fn used(&self, state: &Window, t: Timestamp) -> u64 {
-        self.end(state, t).map_or(0, |_| state.used)
-    }
 }
 
 impl Algorithm for Fixed {
@@ -69,26 +65,33 @@ impl Algorithm for Fixed {
         }
     }
 
-    fn room(&self, state: &Window, _log: &(), t: Timestamp) -> i64 {
-        room_below(self.count, self.used(state, t))
+    /// The end of the open window, if one is open.
+    type Look = Option<Timestamp>;
+
+    fn look(&self, state: &Window, _log: &(), t: Timestamp) -> Option<Timestamp> {
+        self.end(state, t)
     }
 
-    fn wait(&self, state: &Window, _log: &(), t: Timestamp, units: u64) -> Wait {
+    fn room(&self, state: &Window, look: &Option<Timestamp>) -> i64 {
+        room_below(self.count, look.map_or(0, |_| state.used))
+    }
+
+    fn wait(&self, state: &Window, _log: &(), look: &Option<Timestamp>, t: Timestamp, units: u64) -> Wait {
         if units > self.count {
             return Wait::Never;
         }
-        match self.end(state, t) {
+        match look {
             Some(end) if state.used + units > self.count => Wait::After(end.since(t)),
             _ => Wait::NONE,
         }
     }
 
-    fn reset_after(&self, state: &Window, _log: &(), t: Timestamp) -> Micros {
-        self.end(state, t).map_or(Micros::ZERO, |end| end.since(t))
+    fn reset_after(&self, _state: &Window, _log: &(), look: &Option<Timestamp>, t: Timestamp) -> Micros {
+        look.map_or(Micros::ZERO, |end| end.since(t))
     }
 
-    fn charge(&self, state: &mut Window, _log: &mut (), t: Timestamp, units: u64) -> u64 {
-        if self.end(state, t).is_none() {
+    fn charge(&self, state: &mut Window, _log: &mut (), look: &Option<Timestamp>, t: Timestamp, units: u64) -> u64 {
+        if look.is_none() {
             *state = Window::opening(self.window_at(t));
         }
         state.count(units)
@@ -102,7 +105,7 @@ impl Algorithm for Fixed {
     }
 
     fn held(&self, state: &Window, _log: &(), t: Timestamp) -> f64 {
-        self.used(state, t) as f64
+        self.end(state, t).map_or(0.0, |_| state.used as f64)
     }
 
     fn most_in(&self, span: Micros) -> u64 {

@@ -28,7 +28,7 @@ pub struct Gcra {
 
 /// A length of time in microseconds and a fraction over a count. Ordered for one and the same count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Span {
+pub struct Span {
     whole: u64,
     fraction: u64,
 }
@@ -90,10 +90,9 @@ impl State {
         self.seen.since(t).get()
     }
 
-    /// What is still owed at `t` in whole units, rounded up.
+    /// A debt in whole units, rounded up.
     #[inline]
-    fn units_owed(&self, t: Timestamp) -> u64 {
-        let debt = self.debt(t);
+    fn units_owed(&self, debt: Span) -> u64 {
         if debt == Span::default() {
             return 0;
         }
@@ -177,27 +176,35 @@ impl Algorithm for Gcra {
         }
     }
 
+    /// What is owed.
+    type Look = Span;
+
     #[inline]
-    fn room(&self, state: &State, _log: &(), t: Timestamp) -> i64 {
-        super::room_below(self.burst, state.units_owed(t))
+    fn look(&self, state: &State, _log: &(), t: Timestamp) -> Span {
+        state.debt(t)
     }
 
     #[inline]
-    fn fits(&self, state: &State, log: &(), t: Timestamp, units: u64) -> bool {
-        self.wait(state, log, t, units) == Wait::NONE
+    fn room(&self, state: &State, debt: &Span) -> i64 {
+        super::room_below(self.burst, state.units_owed(*debt))
     }
 
     #[inline]
-    fn wait(&self, state: &State, _log: &(), t: Timestamp, units: u64) -> Wait {
+    fn fits(&self, state: &State, debt: &Span, units: u64) -> bool {
+        let owes_nothing = *debt == Span::default();
+        units <= self.burst && (owes_nothing || *debt <= state.span_of(self, self.burst - units))
+    }
+
+    #[inline]
+    fn wait(&self, state: &State, _log: &(), debt: &Span, t: Timestamp, units: u64) -> Wait {
         if units > self.burst {
             return Wait::Never;
         }
-        let debt = state.debt(t);
-        if debt == Span::default() {
+        if *debt == Span::default() {
             return Wait::NONE;
         }
         let may_owe = state.span_of(self, self.burst - units);
-        if debt <= may_owe {
+        if *debt <= may_owe {
             return Wait::NONE;
         }
         // A fraction of a microsecond too much costs a whole one: waits are rounded up.
@@ -205,26 +212,25 @@ impl Algorithm for Gcra {
     }
 
     #[inline]
-    fn reset_after(&self, state: &State, _log: &(), t: Timestamp) -> Micros {
-        match state.debt(t) {
-            debt if debt == Span::default() => Micros::ZERO,
-            debt => Micros::new(state.ahead(t) + debt.up()),
+    fn reset_after(&self, state: &State, _log: &(), debt: &Span, t: Timestamp) -> Micros {
+        if *debt == Span::default() {
+            return Micros::ZERO;
         }
+        Micros::new(state.ahead(t) + debt.up())
     }
 
     #[inline]
-    fn charge(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64) -> u64 {
+    fn charge(&self, state: &mut State, _log: &mut (), debt: &Span, t: Timestamp, units: u64) -> u64 {
         let more = |units| if units == 1 { self.interval } else { Span::of(units, self.period, self.count) };
-        let debt = state.debt(t);
         // Whoever owes nothing starts anew, by the home's clock.
-        let t = if debt == Span::default() { t } else { t.max(state.seen) };
-        let plain = debt == Span::default() || (state.same_rate(self) && debt <= self.tolerance);
+        let t = if *debt == Span::default() { t } else { t.max(state.seen) };
+        let plain = *debt == Span::default() || (state.same_rate(self) && *debt <= self.tolerance);
         if plain && units <= self.burst {
             *state = self.owing(t, debt.plus(more(units), self.count));
             return units;
         }
         // More than the limit, or under another rate: then it counts in whole units.
-        let owed = state.units_owed(t);
+        let owed = state.units_owed(*debt);
         let recorded = units.min((2 * self.burst).saturating_sub(owed));
         let debt = if state.same_rate(self) { debt.plus(more(recorded), self.count) } else { more(owed + recorded) };
         *state = self.owing(t, debt);

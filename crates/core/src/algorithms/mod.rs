@@ -1,7 +1,8 @@
 //! The algorithms: one file each, listed once in the registry below.
 //!
 //! An algorithm is its validated numbers and a few pure functions of (numbers, state, time): how
-//! much has room now, how long until so much fits, what the state is after a charge. Deciding and
+//! much has room now, how long until so much fits, what the state is after a charge. What these
+//! share is worked out once, in a look. Deciding and
 //! charging are apart, so that peeks, partial grants and all-or-none over several limits need no
 //! second path; `combine.rs` puts them together. Each reads its own clock from its state: see
 //! [`Algorithm::correct`].
@@ -50,22 +51,27 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     /// limit may have been consumed.
     fn correct(&self, state: &mut Self::State, log: &Self::Log, t: Timestamp, uniform: bool);
 
-    /// The units that fit now; below zero where more than the limit was consumed.
-    fn room(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> i64;
-    /// Whether `units` fit now. The same as comparing the room, where that can be had for less.
-    fn fits(&self, state: &Self::State, log: &Self::Log, t: Timestamp, units: u64) -> bool {
-        self.room(state, log, t) >= units as i64
+    /// What the functions below share, worked out once.
+    type Look: Copy;
+    /// Looks at a state at `t`.
+    fn look(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> Self::Look;
+
+    /// The units that fit; below zero where more than the limit was consumed.
+    fn room(&self, state: &Self::State, look: &Self::Look) -> i64;
+    /// Whether `units` fit. The same as comparing the room, where that can be had for less.
+    fn fits(&self, state: &Self::State, look: &Self::Look, units: u64) -> bool {
+        self.room(state, look) >= units as i64
     }
     /// The units to report as remaining.
-    fn remaining(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> i64 {
-        self.room(state, log, t)
+    fn remaining(&self, state: &Self::State, look: &Self::Look) -> i64 {
+        self.room(state, look)
     }
-    /// The least time after which `units` fit if nobody else comes.
-    fn wait(&self, state: &Self::State, log: &Self::Log, t: Timestamp, units: u64) -> Wait;
-    /// The time until a key never seen would decide alike.
-    fn reset_after(&self, state: &Self::State, log: &Self::Log, t: Timestamp) -> Micros;
+    /// The least time from `t`, the time of the look, after which `units` fit if nobody else comes.
+    fn wait(&self, state: &Self::State, log: &Self::Log, look: &Self::Look, t: Timestamp, units: u64) -> Wait;
+    /// The time from `t`, the time of the look, until a key never seen would decide alike.
+    fn reset_after(&self, state: &Self::State, log: &Self::Log, look: &Self::Look, t: Timestamp) -> Micros;
     /// Records `units`, at least one, whether they fit or not; answers how many it recorded.
-    fn charge(&self, state: &mut Self::State, log: &mut Self::Log, t: Timestamp, units: u64) -> u64;
+    fn charge(&self, state: &mut Self::State, log: &mut Self::Log, look: &Self::Look, t: Timestamp, units: u64) -> u64;
     /// Gives back what is still held of `units` charged at `at`, which is not after `t`; answers
     /// how many whole units.
     fn refund(&self, state: &mut Self::State, log: &mut Self::Log, t: Timestamp, units: u64, at: Timestamp) -> u64;
@@ -116,26 +122,48 @@ pub(crate) struct Step {
     pub(crate) settled: Settled,
 }
 
-/// Decides for one limit alone. The functions are those that `combine.rs` puts together for several;
-/// in one place the compiler shares what they have in common, which is most of the cost.
+/// Decides for one limit alone, as `combine.rs` does for several in two rounds.
 #[inline]
 fn step<A: Algorithm>(rule: &A, state: &mut A::State, log: &mut A::Log, t: Timestamp, ask: Ask) -> Step {
     rule.correct(state, log, t, ask.mode == Mode::Uniform);
-    let fits = rule.fits(state, log, t, ask.cost);
+    let look = rule.look(state, log, t);
+    let fits = rule.fits(state, &look, ask.cost);
     let granted = match ask.mode {
         _ if fits => ask.cost,
-        Mode::Nary => rule.room(state, log, t).max(0).cast_unsigned(),
+        Mode::Nary => rule.room(state, &look).max(0).cast_unsigned(),
         Mode::Binary | Mode::Uniform => 0,
     };
-    let charge = ask.charges(granted);
-    let recorded = if charge > 0 { rule.charge(state, log, t, charge) } else { 0 };
-    let settled = Settled {
-        recorded,
-        remaining: rule.remaining(state, log, t),
-        wait: rule.wait(state, log, t, ask.needs),
-        reset_after: rule.reset_after(state, log, t),
-    };
+    let settled = settle(rule, state, log, look, t, ask.charges(granted), ask.needs, Micros::ZERO);
     Step { fits, granted, settled }
+}
+
+/// Charges `units`, if any, and tells how the limit then stands. Waits are for `needs` units, and the
+/// algorithm is asked no earlier than `ready` from now.
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "a limit's four parts, and what is asked of it")]
+fn settle<A: Algorithm>(
+    rule: &A,
+    state: &mut A::State,
+    log: &mut A::Log,
+    mut look: A::Look,
+    t: Timestamp,
+    units: u64,
+    needs: u64,
+    ready: Micros,
+) -> Settled {
+    let mut recorded = 0;
+    if units > 0 {
+        recorded = rule.charge(state, log, &look, t, units);
+        look = rule.look(state, log, t);
+    }
+    let wait = if ready == Micros::ZERO {
+        rule.wait(state, log, &look, t, needs)
+    } else {
+        let then = t.plus(ready);
+        rule.wait(state, log, &rule.look(state, log, then), then, needs)
+    };
+    let remaining = rule.remaining(state, &look);
+    Settled { recorded, remaining, wait, reset_after: rule.reset_after(state, log, &look, t) }
 }
 
 /// How a limit stands after a decision.
@@ -249,7 +277,7 @@ macro_rules! registry {
                 match (self, memory) {
                     $((Self::$variant(rule), Memory::$variant(state, log)) => {
                         rule.correct(state, log, t, uniform);
-                        rule.fits(state, log, t, units)
+                        rule.fits(state, &rule.look(state, log, t), units)
                     })+
                     (_, memory) => self.fits_afresh(memory, t, uniform, units),
                 }
@@ -262,16 +290,13 @@ macro_rules! registry {
                 self.fits(memory, t, uniform, units)
             }
 
-            /// Charges `units`, if any, and tells how the limit then stands. Waits are for `needs`
-            /// units, and the algorithm is asked no earlier than `ready` from now.
+            /// See [`settle`].
             pub(crate) fn settle(&self, memory: &mut Memory, t: Timestamp, units: u64, needs: u64, ready: Micros) -> Settled {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => Settled {
-                        recorded: if units > 0 { rule.charge(state, log, t, units) } else { 0 },
-                        remaining: rule.remaining(state, log, t),
-                        wait: rule.wait(state, log, t.plus(ready), needs),
-                        reset_after: rule.reset_after(state, log, t),
-                    },)+
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => {
+                        let look = rule.look(state, log, t);
+                        settle(rule, state, log, look, t, units, needs, ready)
+                    })+
                     // Never so: whoever settles has seen whether it fits.
                     _ => Settled { recorded: 0, remaining: 0, wait: Wait::NONE, reset_after: Micros::ZERO },
                 }
@@ -297,28 +322,32 @@ macro_rules! registry {
 
             pub(crate) fn room(&self, memory: &Memory, t: Timestamp) -> i64 {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.room(state, log, t),)+
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.room(state, &rule.look(state, log, t)),)+
                     _ => self.room(&self.fresh(), t),
                 }
             }
 
             pub(crate) fn wait(&self, memory: &Memory, t: Timestamp, units: u64) -> Wait {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.wait(state, log, t, units),)+
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => {
+                        rule.wait(state, log, &rule.look(state, log, t), t, units)
+                    })+
                     _ => self.wait(&self.fresh(), t, units),
                 }
             }
 
             pub(crate) fn reset_after(&self, memory: &Memory, t: Timestamp) -> Micros {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.reset_after(state, log, t),)+
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => {
+                        rule.reset_after(state, log, &rule.look(state, log, t), t)
+                    })+
                     _ => Micros::ZERO,
                 }
             }
 
             pub(crate) fn remaining(&self, memory: &Memory, t: Timestamp) -> i64 {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.remaining(state, log, t),)+
+                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.remaining(state, &rule.look(state, log, t)),)+
                     _ => self.remaining(&self.fresh(), t),
                 }
             }

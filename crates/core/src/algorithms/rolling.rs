@@ -6,7 +6,7 @@
 //! be no whole number of microseconds, so entries are numbered cells of the grid.
 
 use super::{Algorithm, add_units, room_below};
-use crate::log::LogState;
+use crate::log::{LogLook, LogState};
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::ring::{Ring, Wide};
 use crate::units::{Micros, Timestamp, Wait, muldiv};
@@ -42,10 +42,6 @@ impl Rolling {
 
     fn leaves(&self, state: &State, cell: u64) -> Timestamp {
         self.cell_time_up(state, cell).plus(self.life)
-    }
-
-    fn used(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> u64 {
-        state.head.used(log, t, |cell| self.leaves(state, cell))
     }
 
     /// The cell a charge at `now` belongs to, given the newest one in use.
@@ -88,27 +84,31 @@ impl Algorithm for Rolling {
         state.head.correct(log, t, self.life, Micros::new(1));
     }
 
-    fn room(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> i64 {
-        room_below(self.count, self.used(state, log, t))
+    type Look = LogLook;
+
+    fn look(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> LogLook {
+        state.head.look(log, t, |cell| self.leaves(state, cell))
     }
 
-    fn wait(&self, state: &State, log: &Ring<Wide>, t: Timestamp, units: u64) -> Wait {
-        state.head.wait(log, t, self.count, units, |cell| self.leaves(state, cell))
+    fn room(&self, _state: &State, look: &LogLook) -> i64 {
+        room_below(self.count, look.used)
     }
 
-    fn reset_after(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> Micros {
+    fn wait(&self, state: &State, log: &Ring<Wide>, look: &LogLook, t: Timestamp, units: u64) -> Wait {
+        state.head.wait(log, look, t, self.count, units, |cell| self.leaves(state, cell))
+    }
+
+    fn reset_after(&self, state: &State, log: &Ring<Wide>, _look: &LogLook, t: Timestamp) -> Micros {
         match state.head.last(log) {
             Some(cell) => state.head.until(self.leaves(state, cell), t),
             None => Micros::ZERO,
         }
     }
 
-    fn charge(&self, state: &mut State, log: &mut Ring<Wide>, t: Timestamp, units: u64) -> u64 {
-        let live = state.head.first_live(log, state.head.now(t), |cell| self.leaves(state, cell));
-        let used = state.head.left(log, live);
-        let recorded = add_units(used, units) - used;
+    fn charge(&self, state: &mut State, log: &mut Ring<Wide>, look: &LogLook, t: Timestamp, units: u64) -> u64 {
+        let recorded = add_units(look.used, units) - look.used;
         if recorded > 0 {
-            state.head.drop_before(log, live);
+            state.head.drop_before(log, look.live);
             let now = state.head.now(t);
             if log.is_empty() {
                 state.anchor = now;
@@ -120,12 +120,12 @@ impl Algorithm for Rolling {
     }
 
     fn refund(&self, state: &mut State, log: &mut Ring<Wide>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
-        let live = state.head.first_live(log, state.head.now(t), |cell| self.leaves(state, cell));
+        let LogLook { live, used } = self.look(state, log, t);
         // A charge joins an entry that is not later, so it is held only if such a one is.
         if live < log.len() && self.cell_time_up(state, state.head.at(log, live)) > state.head.log_time(at) {
             return 0;
         }
-        let given = units.min(state.head.left(log, live));
+        let given = units.min(used);
         if given > 0 {
             state.head.forget_oldest(log, live, given);
         }
@@ -133,7 +133,7 @@ impl Algorithm for Rolling {
     }
 
     fn held(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> f64 {
-        self.used(state, log, t) as f64
+        self.look(state, log, t).used as f64
     }
 
     fn most_in(&self, span: Micros) -> u64 {

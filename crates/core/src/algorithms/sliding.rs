@@ -6,7 +6,7 @@
 //! kept up to 2N units in all, because each may cost an entry.
 
 use super::{Algorithm, room_below};
-use crate::log::LogState;
+use crate::log::{LogLook, LogState};
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::ring::{Narrow, Ring};
 use crate::units::{Micros, Timestamp, Wait};
@@ -43,11 +43,6 @@ impl Sliding {
     #[inline]
     fn leaves(&self, at: u64) -> Timestamp {
         Timestamp::default().plus(Micros::new(at)).plus(self.period)
-    }
-
-    #[inline]
-    fn used(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> u64 {
-        state.used(log, t, |at| self.leaves(at))
     }
 
     /// The stamp of a charge: the last moment of its cell.
@@ -94,27 +89,36 @@ impl Algorithm for Sliding {
         state.correct(log, t, self.period, Micros::new(1));
     }
 
-    fn room(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> i64 {
-        room_below(self.count, self.used(state, log, t))
+    type Look = LogLook;
+
+    #[inline]
+    fn look(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> LogLook {
+        state.look(log, t, |at| self.leaves(at))
     }
 
-    fn wait(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp, units: u64) -> Wait {
-        state.wait(log, t, self.count, units, |at| self.leaves(at))
+    #[inline]
+    fn room(&self, _state: &LogState, look: &LogLook) -> i64 {
+        room_below(self.count, look.used)
     }
 
-    fn reset_after(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> Micros {
+    #[inline]
+    fn wait(&self, state: &LogState, log: &Ring<Narrow>, look: &LogLook, t: Timestamp, units: u64) -> Wait {
+        state.wait(log, look, t, self.count, units, |at| self.leaves(at))
+    }
+
+    #[inline]
+    fn reset_after(&self, state: &LogState, log: &Ring<Narrow>, _look: &LogLook, t: Timestamp) -> Micros {
         match state.last(log) {
             Some(last) => state.until(self.leaves(last), t),
             None => Micros::ZERO,
         }
     }
 
-    fn charge(&self, state: &mut LogState, log: &mut Ring<Narrow>, t: Timestamp, units: u64) -> u64 {
-        let live = state.first_live(log, state.now(t), |at| self.leaves(at));
-        let used = state.left(log, live);
-        let recorded = units.min((2 * self.count).saturating_sub(used));
+    #[inline]
+    fn charge(&self, state: &mut LogState, log: &mut Ring<Narrow>, look: &LogLook, t: Timestamp, units: u64) -> u64 {
+        let recorded = units.min((2 * self.count).saturating_sub(look.used));
         if recorded > 0 {
-            state.drop_before(log, live);
+            state.drop_before(log, look.live);
             let now = state.now(t);
             state.append(log, now, self.stamp(now), recorded, self.entries);
         }
@@ -122,20 +126,19 @@ impl Algorithm for Sliding {
     }
 
     fn refund(&self, state: &mut LogState, log: &mut Ring<Narrow>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
-        let now = state.now(t);
-        if state.log_time(at).plus(self.period) <= now {
+        if state.log_time(at).plus(self.period) <= state.now(t) {
             return 0;
         }
-        let live = state.first_live(log, now, |at| self.leaves(at));
-        let given = units.min(state.left(log, live));
+        let look = self.look(state, log, t);
+        let given = units.min(look.used);
         if given > 0 {
-            state.forget_oldest(log, live, given);
+            state.forget_oldest(log, look.live, given);
         }
         given
     }
 
     fn held(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> f64 {
-        self.used(state, log, t) as f64
+        self.look(state, log, t).used as f64
     }
 
     fn most_in(&self, span: Micros) -> u64 {

@@ -5,7 +5,7 @@
 //! running total.
 
 use super::{Algorithm, add_units, room_below};
-use crate::log::LogState;
+use crate::log::{LogLook, LogState};
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::ring::{Ring, Wide};
 use crate::units::{Micros, Timestamp, Wait};
@@ -26,10 +26,6 @@ impl Slots {
     /// When a slot that began at that time leaves the window.
     fn leaves(&self, slot: u64) -> Timestamp {
         Timestamp::default().plus(Micros::new(slot)).plus(self.period)
-    }
-
-    fn used(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> u64 {
-        state.used(log, t, |slot| self.leaves(slot))
     }
 
     fn slot(&self, now: Timestamp) -> u64 {
@@ -69,29 +65,34 @@ impl Algorithm for Slots {
         state.correct(log, t, self.period, self.resolution);
     }
 
-    fn room(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> i64 {
-        room_below(self.count, self.used(state, log, t))
+    type Look = LogLook;
+
+    fn look(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> LogLook {
+        state.look(log, t, |slot| self.leaves(slot))
     }
 
-    fn wait(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp, units: u64) -> Wait {
-        state.wait(log, t, self.count, units, |slot| self.leaves(slot))
+    fn room(&self, _state: &LogState, look: &LogLook) -> i64 {
+        room_below(self.count, look.used)
     }
 
-    fn reset_after(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> Micros {
-        // Refunds may have emptied the newest slots.
-        match state.first_with_at_most(log, 0, 0) {
-            0 => Micros::ZERO,
-            empty => state.until(self.leaves(state.at(log, empty - 1)), t),
+    fn wait(&self, state: &LogState, log: &Ring<Wide>, look: &LogLook, t: Timestamp, units: u64) -> Wait {
+        state.wait(log, look, t, self.count, units, |slot| self.leaves(slot))
+    }
+
+    fn reset_after(&self, state: &LogState, log: &Ring<Wide>, look: &LogLook, t: Timestamp) -> Micros {
+        if look.used == 0 {
+            return Micros::ZERO;
         }
+        // Refunds may have emptied the newest slots.
+        let empty = state.first_with_at_most(log, look.live, 0);
+        state.until(self.leaves(state.at(log, empty - 1)), t)
     }
 
-    fn charge(&self, state: &mut LogState, log: &mut Ring<Wide>, t: Timestamp, units: u64) -> u64 {
-        let live = state.first_live(log, state.now(t), |slot| self.leaves(slot));
-        let used = state.left(log, live);
-        let recorded = add_units(used, units) - used;
+    fn charge(&self, state: &mut LogState, log: &mut Ring<Wide>, look: &LogLook, t: Timestamp, units: u64) -> u64 {
+        let recorded = add_units(look.used, units) - look.used;
         if recorded > 0 {
             // Slots that refunds emptied are nothing to remember.
-            state.drop_before(log, if used == 0 { log.len() } else { live });
+            state.drop_before(log, if look.used == 0 { log.len() } else { look.live });
             let now = state.now(t);
             state.append(log, now, self.slot(now), recorded, self.slots());
         }
@@ -107,7 +108,7 @@ impl Algorithm for Slots {
     }
 
     fn held(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> f64 {
-        self.used(state, log, t) as f64
+        self.look(state, log, t).used as f64
     }
 
     fn most_in(&self, span: Micros) -> u64 {
