@@ -83,7 +83,7 @@ fn assess(limits: &[Arc<Limit>], cells: &mut [Cell], t: Timestamp, ask: Ask) -> 
     let mut limited_by = None;
     let mut fits = 0;
     for (index, (limit, cell)) in limits.iter().zip(cells.iter_mut()).enumerate() {
-        if limit.fits(cell, t, ask.mode == Mode::Uniform, ask.cost) {
+        if limit.fits(cell, t, ask.cost) {
             fits |= 1 << index;
             continue;
         }
@@ -162,7 +162,7 @@ pub fn refund(policy: &Policy, cells: &mut [Cell], t: Timestamp, units: u64, at:
         return 0;
     }
     let given = policy.limits().iter().zip(cells).map(|(limit, cell)| {
-        limit.correct(cell, t, policy.mode() == Mode::Uniform);
+        limit.correct(cell, t);
         limit.refund(cell, t, units, at)
     });
     given.max().unwrap_or(0)

@@ -33,13 +33,17 @@ pub fn promises(policy: &Policy) -> Vec<String> {
     lines
 }
 
-/// `12 KB` and the like: sizes for people.
+/// `12,345 bytes`: sizes for people.
 fn bytes(count: u64) -> String {
-    match count {
-        0..10_000 => format!("{count} bytes"),
-        10_000..10_000_000 => format!("{} KB", count.div_ceil(1_000)),
-        _ => format!("{} MB", count.div_ceil(1_000_000)),
+    let digits = count.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
     }
+    grouped + " bytes"
 }
 
 /// Why a decision came out as it did.

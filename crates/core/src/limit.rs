@@ -127,20 +127,20 @@ impl Limit {
 
     /// The bytes a key takes at most under this limit, in process.
     pub fn bytes_at_most(&self) -> u64 {
-        self.rule.log_bytes_at_most() + size_of::<Cell>() as u64
+        self.rule.log_bytes_at_most() + (size_of::<Cell>() + size_of::<usize>()) as u64
     }
 
     /// Corrects the clock, then sees whether `units` fit; no units fit any spacing.
     #[inline]
-    pub(crate) fn fits(&self, cell: &mut Cell, t: Timestamp, uniform: bool, units: u64) -> bool {
+    pub(crate) fn fits(&self, cell: &mut Cell, t: Timestamp, units: u64) -> bool {
         if let Some(spacing) = self.spacing {
             spacing::correct(&mut cell.last, t, spacing);
         }
-        self.rule.fits(&mut cell.memory, t, uniform, units) && (units == 0 || self.ready(cell, t))
+        self.rule.fits(&mut cell.memory, t, units) && (units == 0 || self.ready(cell, t))
     }
 
-    pub(crate) fn correct(&self, cell: &mut Cell, t: Timestamp, uniform: bool) {
-        self.fits(cell, t, uniform, 0);
+    pub(crate) fn correct(&self, cell: &mut Cell, t: Timestamp) {
+        self.fits(cell, t, 0);
     }
 
     /// The units that fit a request for at least one.

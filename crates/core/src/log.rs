@@ -166,9 +166,11 @@ impl LogState {
             log.set(later, E::pack(time, entry.before().wrapping_sub(given) & E::MASK));
         }
         self.total = self.total.wrapping_sub(given) & E::MASK;
-        if self.left(log, 0) == 0 {
-            self.drop_before(log, log.len());
+        // What is empty at the end is nothing to remember.
+        while !log.is_empty() && self.left(log, log.len() - 1) == 0 {
+            log.drop_back();
         }
+        self.drop_before(log, 0);
         given
     }
 }

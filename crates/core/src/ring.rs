@@ -73,7 +73,7 @@ impl Entry for Wide {
 /// Entries a ring has room for at first.
 const FIRST: usize = 4;
 /// Entries per block of a long ring.
-const BLOCK: usize = 256;
+const BLOCK: usize = 1_024;
 /// A ring of more entries than this is kept in blocks: then the two blocks that are partly used
 /// at its ends cost at most a quarter.
 const LONGEST_FLAT: usize = 8 * BLOCK;
@@ -150,7 +150,7 @@ impl<E: Entry> Ring<E> {
                 return;
             }
             if len < LONGEST_FLAT {
-                let doubled = (2 * len).max(FIRST);
+                let doubled = if len == 0 { FIRST } else { 2 * len };
                 let grown = if len < need { need.min(doubled) } else { doubled };
                 entries.reserve_exact(grown.clamp(len + 1, LONGEST_FLAT) - len);
                 entries.push_back(entry);
@@ -207,6 +207,16 @@ impl<E: Entry> Ring<E> {
                     self.store = Store::Flat(entries);
                 }
             }
+        }
+    }
+
+    /// Drops the newest entry.
+    pub fn drop_back(&mut self) {
+        match &mut self.store {
+            Store::Flat(entries) => {
+                entries.pop_back();
+            }
+            Store::Blocks { len, .. } => *len = len.saturating_sub(1),
         }
     }
 
@@ -279,7 +289,8 @@ mod tests {
         let mut ring = Ring::<Narrow>::default();
         let mut next = 0u64;
         // Waves that pass the block size, shrink, empty and refill the ring.
-        for (pushes, drops) in [(3, 1), (40, 20), (3_000, 10), (5_000, 7_500), (9_000, 300), (1, 9_500), (700, 700)] {
+        for (pushes, drops) in [(3, 1), (40, 20), (9_000, 10), (15_000, 22_500), (29_000, 300), (1, 30_000), (700, 700)]
+        {
             for _ in 0..pushes {
                 model.push_back(next);
                 ring.push(Narrow::pack(next, next), 4_000);
@@ -296,7 +307,7 @@ mod tests {
 
     #[test]
     fn takes_at_most_16_bytes_an_entry_when_full_and_32_while_it_grows() {
-        for need in [16usize, 100, 600, 1_000, 2_048, 2_500, 10_000, 100_000] {
+        for need in [16usize, 100, 600, 1_000, 8_192, 8_193, 10_000, 100_000] {
             let mut ring = Ring::<Narrow>::default();
             for index in 0..need {
                 ring.push(Narrow::pack(index as u64, index as u64), need);

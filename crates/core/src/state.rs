@@ -2,7 +2,8 @@
 //!
 //! A policy that changes finds its limits' cells again; a limit that is new starts fresh and leaves
 //! the others alone; cells of limits that are gone are kept until they expire, so that a policy may
-//! come back, or two policies may take turns on one key.
+//! come back, or policies may take turns on one key. Of those a key keeps at most 64, the longest to
+//! expire: whoever chooses policies can push others out, so that is not for callers to choose.
 
 use std::sync::Arc;
 
@@ -81,7 +82,11 @@ impl KeyState {
     }
 
     fn adopt(&mut self, policy: &Policy, t: Timestamp) {
-        let mut old: Vec<_> = self.limits.drain(..).zip(self.cells.drain(..)).collect();
+        let limits = std::mem::take(&mut self.limits);
+        let mut old: Vec<_> = limits.into_iter().zip(std::mem::take(&mut self.cells)).collect();
+        // Nearly always these are all, for as long as the key lives.
+        self.limits.reserve_exact(policy.limits().len());
+        self.cells.reserve_exact(policy.limits().len());
         for limit in policy.limits() {
             let place = old.iter().position(|(held, cell)| held.id() == limit.id() && limit.rule().owns(&cell.memory));
             let cell = place.map(|place| old.swap_remove(place).1).unwrap_or_else(|| limit.fresh());

@@ -119,12 +119,9 @@ impl Timestamp {
         Self(self.0.saturating_add(span.0))
     }
 
-    /// The start of the cell of length `size` this moment lies in, counted from `origin`.
-    pub(crate) const fn floor_to(self, size: Micros, origin: u64) -> Self {
-        if self.0 < origin {
-            return Self(0);
-        }
-        Self(self.0 - (self.0 - origin) % size.0)
+    /// The start of the cell of length `size` this moment lies in, counted from the epoch.
+    pub(crate) const fn floor_to(self, size: Micros) -> Self {
+        Self(self.0 - self.0 % size.0)
     }
 }
 

@@ -149,6 +149,28 @@ fn a_changed_count_keeps_what_was_consumed() {
 }
 
 #[test]
+fn a_gcra_made_smaller_and_larger_again_finds_what_was_consumed() {
+    let mut key = Key::new("20/h gcra");
+    assert!(key.ask(0, cost(20)).allowed);
+    key.change("5/h gcra");
+    assert!(!key.one(0).allowed && !key.ask(0, Request::ONE.peek()).allowed);
+    key.change("20/h gcra");
+    assert!(!key.one(0).allowed);
+    key.change("5/h gcra");
+    assert_eq!(key.one(0).retry_after, wait(180 * S), "one burst is owed, paid back at the rate it was charged");
+}
+
+#[test]
+fn a_look_under_another_mode_forgives_nothing() {
+    let mut key = Key::new("10/h gcra");
+    for _ in 0..30 {
+        key.ask(0, Request::ONE.mode(Mode::Uniform));
+    }
+    key.ask(0, Request::ONE.mode(Mode::Binary).peek());
+    assert_eq!(key.ask(0, cost(0).mode(Mode::Uniform)).remaining, -10);
+}
+
+#[test]
 fn weeks_begin_on_monday_and_days_at_midnight() {
     let mut week = Key::new("1/w fixed align=clock");
     assert!(week.one(0).allowed);
@@ -183,6 +205,15 @@ fn a_refund_gives_back_what_is_still_held() {
     assert!(window.one(11 * S).allowed);
     assert_eq!(window.refund(12 * S, 1, 0), 0, "its window is over");
     assert_eq!(window.refund(12 * S, 5, 11 * S), 1, "no more than is used");
+
+    assert_eq!(window.refund(12 * S, 1, 13 * S), 0, "it is yet to come");
+
+    // Four in the window before weigh two half-way through; all four are given back.
+    let mut two = Key::new("10/10s estimate");
+    assert!(two.ask(0, cost(4)).allowed && two.one(10 * S).allowed);
+    assert_eq!(two.ask(15 * S, cost(0)).remaining, 7);
+    assert_eq!(two.refund(15 * S, 9, 0), 4);
+    assert_eq!(two.ask(15 * S, cost(0)).remaining, 9);
 
     // One unit takes five seconds to pay back; two have been.
     let mut rate = Key::new("2/10s gcra");

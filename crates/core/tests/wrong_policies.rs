@@ -142,7 +142,7 @@ const WRONG: &[(&str, &str)] = &[
     ("366d slots",
      r#"column 1: expected a count, a slash and a period, found "366d"; for example "100/min""#),
     ("1/366d slots resolution=1us",
-     r#"column 25: expected a resolution of at least 3.16224s, which makes 10_000_000 slots, found "1us"; for example "5/h slots resolution=10min""#),
+     r#"column 25: expected a resolution of at least 5min 16.224s, which makes 100000 slots, found "1us"; for example "5/h slots resolution=10min""#),
     ("100/min decay",
      r#"column 14: expected factor=NUMBER, which decay needs, found the end; for example "100/10s decay factor=2""#),
     ("100/min decay factor=1",

@@ -22,7 +22,7 @@ const FIELDS: Fields = [
 
 fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let asked = slotted::read(keys, args, &FIELDS)?;
-    let ticks = Ticks::of(asked.limits.iter().map(|[_, _, resolution]| resolution));
+    let ticks = asked.ticks();
     let limits: Vec<Limit> = asked.limits.iter().map(|given| limit(given, ticks)).collect::<Result<_, _>>()?;
     asked.call(limits, ticks, None)
 }
@@ -40,8 +40,10 @@ fn limit([max, decay, resolution]: &[Given; 3], ticks: Ticks) -> Result<Limit, D
     // All that is left to be wrong is a level that hardly fades.
     let built = Limit::build("decay", count, slot, &options)
         .map_err(|_| decay.wrong(format!("a decay by which a full level fades away within {} ticks", LONGEST.get())))?;
-    // Named by all its numbers, as the original names its keys; doubles by their bits.
-    let name = format!("ar1-{:x}-{:x}-{}-{}", max.double.to_bits(), factor.to_bits(), slot.get(), ticks.places);
+    // Named by all its numbers in the caller's unit, as the original names its keys; doubles by
+    // their bits.
+    let bits = [max.double, factor, resolution.double].map(f64::to_bits);
+    let name = format!("ar1-{:x}-{:x}-{:x}", bits[0], bits[1], bits[2]);
     built.named(&name).map_err(|problem| max.wrong(problem.expected))
 }
 
@@ -141,7 +143,7 @@ mod tests {
         for (limits, message) in [
             ("[[5,1,1]]", r#"limits[0] decay: expected a number above 1 and at most 1e9, found "1""#),
             ("[[5,0.5,1]]", r#"limits[0] decay: expected a number above 1 and at most 1e9, found "0.5""#),
-            ("[[5,2,0]]", r#"limits[0] resolution: expected above 0 and below 2^53 ticks of 1, found "0""#),
+            ("[[5,2,0]]", r#"limits[0] resolution: expected above 0 and below 2^53 ticks of 1e-6, found "0""#),
             ("[[-5,2,1]]", r#"limits[0] max: expected a number from 0 to 9007199254740992, found "-5""#),
             (
                 "[[5,1.0000001,9000000000]]",

@@ -5,7 +5,8 @@
 //! burst in one slot, or the age of a slot for the time left. -1: no wait helps. A resolution
 //! longer than the duration, under which nothing ever counts, is an error.
 
-use tollgate_core::{EXACT, Limit, Options};
+use tollgate_core::algorithms::{Rule, slots::Slots};
+use tollgate_core::{EXACT, Limit};
 
 use crate::Dialect;
 use crate::call::Call;
@@ -27,7 +28,7 @@ const MOST_SLOTS: u64 = 10_000_000;
 
 fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let asked = slotted::read(keys, args, &FIELDS)?;
-    let ticks = Ticks::of(asked.limits.iter().flat_map(|[_, duration, resolution]| [duration, resolution]));
+    let ticks = asked.ticks();
     let limits: Vec<Limit> = asked.limits.iter().map(|given| limit(given, ticks)).collect::<Result<_, _>>()?;
     let longest = limits.iter().map(Limit::period).max();
     Ok(asked.call(limits, ticks, longest)?.counting_on())
@@ -44,11 +45,10 @@ fn limit([max, duration, resolution]: &[Given; 3], ticks: Ticks) -> Result<Limit
     if period.get() / slot.get() > MOST_SLOTS {
         return Err(resolution.wrong(format!("at most {MOST_SLOTS} slots in the duration, {}", duration.text)));
     }
-    let options = Options { resolution: Some(slot), ..Options::default() };
-    let built = Limit::build("slots", count, period, &options);
-    // Named by all its numbers, as the original names its keys: limits that differ only in their
-    // max count apart.
-    let name = format!("slots-{count}-{}-{}-{}", slot.get(), period.get(), ticks.places);
+    let built = Slots::unrefunded(count, period, slot).map(|slots| Limit::new(Rule::Slots(slots)));
+    // Named by all its numbers in the caller's unit, as the original names its keys: limits that
+    // differ only in their max count apart. Doubles by their bits.
+    let name = format!("slots-{count}-{:x}-{:x}", resolution.double.to_bits(), duration.double.to_bits());
     built.and_then(|limit| limit.named(&name)).map_err(|problem| resolution.wrong(problem.expected))
 }
 
@@ -146,6 +146,27 @@ mod tests {
     }
 
     // Bug 5.
+    #[test]
+    fn a_limit_with_decimals_leaves_the_others_alone() {
+        let mut desk = Desk::new(&DIALECT);
+        assert_eq!(ask(&mut desk, "1", "[[1,5,1]]", "1000", "1"), "0");
+        assert_eq!(ask(&mut desk, "1", "[[1,5,1],[100,0.5,0.1]]", "1000", "1"), "5");
+    }
+
+    #[test]
+    fn a_reset_finds_the_state_of_any_unit_without_a_clock() {
+        for (now, limits) in [
+            ("1700000000", "[[1,86400,3600]]"),
+            ("1700000000000", "[[1,86400000,3600000]]"),
+            ("1700000000000000", "[[1,86400000000,3600000000]]"),
+        ] {
+            let mut desk = Desk::new(&DIALECT);
+            assert_eq!(ask(&mut desk, "2", limits, now, "0"), "1");
+            assert_eq!(ask(&mut desk, "-1", limits, "0", "0"), "nil");
+            assert_eq!(ask(&mut desk, "0", limits, now, "0"), "nil", "{now}");
+        }
+    }
+
     #[test]
     fn fractional_times_are_times() {
         let mut desk = Desk::new(&DIALECT);
@@ -276,10 +297,13 @@ mod tests {
         let limits = "limits: expected a JSON array of limits such as [[max, duration, resolution]]";
         for (limits, message) in [
             ("[[1,60,100]]", r#"limits[0] resolution: expected at most the duration, 60, found "100""#.to_owned()),
-            ("[[1,60,0]]", r#"limits[0] resolution: expected above 0 and below 2^53 ticks of 1, found "0""#.to_owned()),
+            (
+                "[[1,60,0]]",
+                r#"limits[0] resolution: expected above 0 and below 2^53 ticks of 1e-6, found "0""#.to_owned(),
+            ),
             (
                 "[[1,5,1],[1,-5,0.1]]",
-                r#"limits[1] duration: expected above 0 and below 2^53 ticks of 1e-1, found "-5""#.to_owned(),
+                r#"limits[1] duration: expected above 0 and below 2^53 ticks of 1e-6, found "-5""#.to_owned(),
             ),
             ("[[-1,5,1]]", r#"limits[0] max: expected a number from 0 to 9007199254740992, found "-1""#.to_owned()),
             (
@@ -310,10 +334,14 @@ mod tests {
                 r#"count: expected an integer of at most 9007199254740991, found "9007199254740992""#,
             ),
             (&["1", "ns", ok, "-1"], r#"now: expected a time from 0 and below 2^53 ticks of 1, found "-1""#),
-            (&["1", "ns", ok, "soon"], r#"now: expected a time from 0 and below 2^53 ticks of 1, found "soon""#),
+            (&["1", "ns", ok, "soon"], r#"now: expected a time from 0 and below 2^53 ticks of 1e-6, found "soon""#),
             (
-                &["1", "ns", "[[1,0.5,0.1]]", "900719925474099.2"],
-                r#"now: expected a time from 0 and below 2^53 ticks of 1e-1, found "900719925474099.2""#,
+                &["1", "ns", ok, "9007199254740992"],
+                r#"now: expected a time from 0 and below 2^53 ticks of 1, found "9007199254740992""#,
+            ),
+            (
+                &["1", "ns", "[[1,0.5,0.0000001]]", "1000"],
+                r#"limits[0] resolution: expected a multiple of 1e-6, found "1e-7""#,
             ),
         ] {
             assert_eq!(error(&DIALECT, &["k"], args), message);

@@ -1,9 +1,10 @@
 //! What `slot_window` and `ar1` share: `KEY count namespace limits now [want_wait]`, seed 000's.
 //!
 //! A count below 0 resets, 0 tests, above 0 counts, also when the limit is exceeded. All times are
-//! in the caller's unit. They become whole ticks, a tick being the last decimal of the limits' own
-//! times. Whatever happens then happens on a tick, so a `now` between two ticks decides like the
-//! tick before it, and a wait rounded up to the caller's unit comes out the same.
+//! in the caller's unit. They become whole ticks, a millionth of the unit or more, by how large `now`
+//! is: so the same for all limits of all calls of one clock. Whatever happens then happens on a tick,
+//! so a `now` between two ticks decides like the tick before it, and a wait rounded up to the
+//! caller's unit comes out the same.
 
 use serde_json::{Number, Value};
 use tollgate_core::{Cost, Decision, Detail, EXACT, Limit, Micros, Mode, Policy, Request, Timestamp, Wait, muldiv};
@@ -51,14 +52,22 @@ pub(crate) struct Ticks {
     pub(crate) places: u32,
 }
 
+/// The decimals of a tick, the most first: as many as leave the caller's clock below 2^53 ticks.
+const PLACES: [u32; 3] = [6, 3, 0];
+
 impl Ticks {
-    /// The longest tick of which all these times are multiples.
-    pub(crate) fn of<'a>(times: impl IntoIterator<Item = &'a Given>) -> Self {
-        Self { places: times.into_iter().map(|time| time.decimal.places()).max().unwrap_or_default() }
+    /// The shortest tick in which all these times can be counted.
+    fn counting<'a>(times: impl Iterator<Item = &'a Decimal> + Clone) -> Self {
+        let fits =
+            |places: u32| times.clone().all(|time| time.floor_shifted(places).is_some_and(|ticks| ticks < EXACT));
+        Self { places: PLACES.into_iter().find(|places| fits(*places)).unwrap_or(0) }
     }
 
     /// A time of a limit in ticks.
     pub(crate) fn span(self, time: &Given) -> Result<Micros, DialectError> {
+        if time.decimal.places() > self.places {
+            return Err(time.wrong(format!("a multiple of {}", self.tick())));
+        }
         let ticks = time.decimal.floor_shifted(self.places).filter(|ticks| (1..EXACT).contains(ticks));
         ticks.map(Micros::new).ok_or_else(|| time.wrong(format!("above 0 and below 2^53 ticks of {}", self.tick())))
     }
@@ -162,6 +171,14 @@ fn read_number(name: String, number: &Number) -> Option<Given> {
 }
 
 impl Asked<'_> {
+    /// The ticks of the caller's clock; for a reset, which needs no clock, any that suit the limits.
+    pub(crate) fn ticks(&self) -> Ticks {
+        match (self.count, Decimal::parse(self.now)) {
+            (Some(_), Some(now)) => Ticks::counting([now].iter()),
+            _ => Ticks::counting(self.limits.iter().flat_map(|given| &given[1..]).map(|given| &given.decimal)),
+        }
+    }
+
     /// The call, with limits in policy order. `longest` is the life of a state in ticks, if it is
     /// not simply what is left of it.
     pub(crate) fn call(self, limits: Vec<Limit>, ticks: Ticks, longest: Option<Micros>) -> Result<Call, DialectError> {

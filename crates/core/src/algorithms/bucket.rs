@@ -62,7 +62,7 @@ impl Algorithm for Bucket {
         (self.count, self.period, Options { burst: Some(self.burst), ..Options::default() })
     }
 
-    fn correct(&self, state: &mut Window, _log: &(), t: Timestamp, _uniform: bool) {
+    fn correct(&self, state: &mut Window, _log: &(), t: Timestamp) {
         if state.used > 0 && state.start > t.plus(self.period) {
             state.start = t;
         }
@@ -130,7 +130,9 @@ impl Algorithm for Bucket {
 
     fn promise(&self) -> Vec<String> {
         let (interval, _) = muldiv(1, self.period.get(), (self.count - self.burst).max(1));
-        let arrive = if self.count > self.burst {
+        let arrive = if self.count > self.burst && interval == 0 {
+            format!("{} more arrive evenly", self.count - self.burst)
+        } else if self.count > self.burst {
             format!("one more arrives about every {}", Micros::new(interval))
         } else {
             "no more arrive".to_owned()

@@ -141,7 +141,7 @@ impl Algorithm for Decay {
         (self.count, self.period, Options { factor: Some(self.factor), level, ..Options::default() })
     }
 
-    fn correct(&self, state: &mut State, _log: &(), t: Timestamp, _uniform: bool) {
+    fn correct(&self, state: &mut State, _log: &(), t: Timestamp) {
         if state.level > 0.0 && state.start > t.plus(self.fades) {
             // To the next edge, so that it does not fade sooner than it would have.
             state.start = self.slot_start(self.slot(t) + 1);
@@ -216,11 +216,13 @@ impl Algorithm for Decay {
 
     fn promise(&self) -> Vec<String> {
         let rate = self.most * (1.0 - 1.0 / self.factor);
+        let across = (self.most + rate).floor();
         vec![
             format!(
                 "A level of at most {}; each unit adds one, and every {} the level is divided by {}.",
                 self.most, self.period, self.factor
             ),
+            format!("At most {across} in every interval of {}: a full level, and what one edge frees.", self.period),
             format!(
                 "A burst may take {} at once; the long-run rate is {rate:.3} per {}.",
                 self.most.floor(),

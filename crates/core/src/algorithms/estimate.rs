@@ -35,9 +35,9 @@ impl Estimate {
         let window = self.period.get();
         // A state in which nothing is used has no window of its own.
         let used = state.previous > 0 || state.current > 0;
-        let was = if used { state.start.floor_to(self.period, 0) } else { Timestamp::default() };
+        let was = if used { state.start.floor_to(self.period) } else { Timestamp::default() };
         let now = t.max(was);
-        let start = now.floor_to(self.period, 0);
+        let start = now.floor_to(self.period);
         let (previous, current) = match start.since(was).get() / window {
             0 => (state.previous, state.current),
             1 => (state.current, 0),
@@ -76,11 +76,11 @@ impl Algorithm for Estimate {
         (self.count, self.period, Options::default())
     }
 
-    fn correct(&self, state: &mut State, _log: &(), t: Timestamp, _uniform: bool) {
+    fn correct(&self, state: &mut State, _log: &(), t: Timestamp) {
         let used = state.current > 0 || state.previous > 0;
         if used && state.start > t.plus(self.period) {
             // To the next edge, so that it does not fade sooner than it would have.
-            state.start = t.floor_to(self.period, 0).plus(self.period);
+            state.start = t.floor_to(self.period).plus(self.period);
         }
     }
 

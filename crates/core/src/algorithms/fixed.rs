@@ -20,20 +20,28 @@ pub struct Fixed {
 }
 
 impl Fixed {
+    /// How far into its window `t` is, where the clock opens windows.
+    fn phase(&self, t: Timestamp) -> u64 {
+        let week = self.period.get().is_multiple_of(WEEK);
+        let before = if week { self.period.get() - MONDAY % self.period.get() } else { 0 };
+        (t.get() + before) % self.period.get()
+    }
+
     /// The start of the window that a request at `t` would open.
     fn window_at(&self, t: Timestamp) -> Timestamp {
         match self.align {
             Align::First => t,
-            Align::Clock => {
-                let origin = if self.period.get().is_multiple_of(WEEK) { MONDAY } else { 0 };
-                t.floor_to(self.period, origin)
-            }
+            Align::Clock => Timestamp::saturating(t.get().saturating_sub(self.phase(t))),
         }
     }
 
     /// The end of the open window, if one is open.
     fn end(&self, state: &Window, t: Timestamp) -> Option<Timestamp> {
-        let end = self.window_at(state.start).plus(self.period);
+        let into = match self.align {
+            Align::First => 0,
+            Align::Clock => self.phase(state.start),
+        };
+        let end = state.start.plus(Micros::new(self.period.get() - into));
         (state.used > 0 && t < end).then_some(end)
     }
 }
@@ -54,13 +62,13 @@ impl Algorithm for Fixed {
         (self.count, self.period, Options { align, ..Options::default() })
     }
 
-    fn correct(&self, state: &mut Window, _log: &(), t: Timestamp, _uniform: bool) {
+    fn correct(&self, state: &mut Window, _log: &(), t: Timestamp) {
         if state.used > 0 && state.start > t.plus(self.period) {
             // A clock window goes to the next edge: the edge before it may be near, and a clock
             // set back must not bring a new window sooner.
             state.start = match self.align {
                 Align::First => t,
-                Align::Clock => self.window_at(t).plus(self.period),
+                Align::Clock => t.plus(Micros::new(self.period.get() - self.phase(t))),
             };
         }
     }

@@ -24,6 +24,8 @@ pub struct Gcra {
     tolerance: Span,
     /// The same for one unit less.
     all_but_one: Span,
+    /// The same for two bursts, the most that can be owed.
+    twice: Span,
 }
 
 /// A length of time in microseconds and a fraction over a count. Ordered for one and the same count.
@@ -76,12 +78,30 @@ pub struct State {
 impl State {
     /// What is still owed at `t`, over the state's own count.
     #[inline]
-    fn debt(&self, t: Timestamp) -> Span {
+    fn debt(&self, rule: &Gcra, t: Timestamp) -> Span {
+        let (tat, fraction) = self.clamped(rule);
         let t = t.max(self.seen);
-        if self.tat < t {
+        if tat < t {
             return Span::default();
         }
-        Span { whole: self.tat.since(t).get(), fraction: self.fraction }
+        Span { whole: tat.since(t).get(), fraction }
+    }
+
+    /// When all is paid back, if the limit was made smaller since: what was owed at the latest
+    /// charge then counts as one burst. Only seen so, never written, so that a limit made larger
+    /// again finds what was consumed. At the same rate up to two bursts may be owed.
+    #[inline]
+    fn clamped(&self, rule: &Gcra) -> (Timestamp, u64) {
+        let owed = Span { whole: self.tat.since(self.seen).get(), fraction: self.fraction };
+        let same_rate = self.same_rate(rule);
+        let (most, full) = match same_rate || self.count == 0 {
+            true => (rule.twice, rule.tolerance),
+            false => (Span::of(rule.burst, self.period, self.count), Span::of(rule.burst, self.period, self.count)),
+        };
+        if owed <= most {
+            return (self.tat, self.fraction);
+        }
+        (self.seen.plus(Micros::new(full.whole)), full.fraction)
     }
 
     /// How far the clock must run from `t` until it passes the latest charge.
@@ -150,7 +170,8 @@ impl Algorithm for Gcra {
         }
         let interval = Span::of(1, period, count);
         let all_but_one = tolerance.minus(interval, count);
-        Ok(Self { count, period, burst, interval, tolerance, all_but_one })
+        let twice = tolerance.plus(tolerance, count);
+        Ok(Self { count, period, burst, interval, tolerance, all_but_one, twice })
     }
 
     fn numbers(&self) -> (u64, Micros, Options) {
@@ -158,21 +179,12 @@ impl Algorithm for Gcra {
         (self.count, self.period, Options { burst, ..Options::default() })
     }
 
-    /// A clock set back by more than a refill owes from now on what it owed. More debt than the
-    /// mode allows comes of a burst made smaller, and counts as one full burst.
+    /// A clock set back by more than a refill owes from now on what it owed.
     #[inline]
-    fn correct(&self, state: &mut State, _log: &(), t: Timestamp, uniform: bool) {
-        let debt = state.debt(t);
-        if debt == Span::default() {
-            return;
-        }
+    fn correct(&self, state: &mut State, _log: &(), t: Timestamp) {
         if state.seen > t.plus(Micros::new(self.tolerance.up())) {
-            *state = State { tat: t.plus(Micros::new(debt.whole)), seen: t, ..*state };
-        }
-        let t = t.max(state.seen);
-        let most = if uniform { 2 * self.burst } else { self.burst };
-        if debt > state.span_of(self, most) {
-            *state = self.owing(t, self.tolerance);
+            let owed = state.tat.since(state.seen);
+            *state = State { tat: t.plus(owed), seen: t, ..*state };
         }
     }
 
@@ -181,7 +193,7 @@ impl Algorithm for Gcra {
 
     #[inline]
     fn look(&self, state: &State, _log: &(), t: Timestamp) -> Span {
-        state.debt(t)
+        state.debt(self, t)
     }
 
     #[inline]
@@ -238,7 +250,7 @@ impl Algorithm for Gcra {
     }
 
     fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
-        let debt = state.debt(t);
+        let debt = state.debt(self, t);
         if debt == Span::default() {
             return 0;
         }
@@ -257,7 +269,7 @@ impl Algorithm for Gcra {
     }
 
     fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
-        let debt = state.debt(t);
+        let debt = state.debt(self, t);
         if debt == Span::default() {
             return 0.0;
         }
@@ -272,15 +284,19 @@ impl Algorithm for Gcra {
     }
 
     fn promise(&self) -> Vec<String> {
-        let interval = Micros::new(self.interval.up());
-        let about = if self.interval.fraction > 0 { "about " } else { "" };
         let most = self.burst.saturating_add(self.count);
+        let back = if self.interval.whole == 0 {
+            format!("{} units come back every {}", self.count, self.period)
+        } else {
+            let about = if self.interval.fraction > 0 { "about " } else { "" };
+            format!("one unit comes back every {about}{}", Micros::new(self.interval.whole))
+        };
         vec![
             format!(
                 "At most {most} in every interval of {}: the burst of {}, and {} more.",
                 self.period, self.burst, self.count
             ),
-            format!("A burst may take {} at once; then one unit comes back every {about}{interval}.", self.burst),
+            format!("A burst may take {} at once; then {back}.", self.burst),
             "There is no window edge, so nothing happens at one.".to_owned(),
         ]
     }

@@ -8,7 +8,7 @@
 //! [`Algorithm::correct`].
 //!
 //! To add one: write its file, implement [`Algorithm`], add its line to the registry. Policy text,
-//! explanations and the laws of the conformance suite find it there.
+//! explanations and the laws find it there.
 
 pub mod bucket;
 pub mod decay;
@@ -47,9 +47,8 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
 
     /// The clock rule. A state within one window or refill ahead of `t` stays as it is: its
     /// functions take the later of the two. A state further ahead is moved back to `t`, keeping
-    /// what was consumed. `uniform` says whether refused requests count, so that more than the
-    /// limit may have been consumed.
-    fn correct(&self, state: &mut Self::State, log: &Self::Log, t: Timestamp, uniform: bool);
+    /// what was consumed.
+    fn correct(&self, state: &mut Self::State, log: &Self::Log, t: Timestamp);
 
     /// What the functions below share, worked out once.
     type Look: Copy;
@@ -125,7 +124,7 @@ pub(crate) struct Step {
 /// Decides for one limit alone, as `combine.rs` does for several in two rounds.
 #[inline]
 fn step<A: Algorithm>(rule: &A, state: &mut A::State, log: &mut A::Log, t: Timestamp, ask: Ask) -> Step {
-    rule.correct(state, log, t, ask.mode == Mode::Uniform);
+    rule.correct(state, log, t);
     let look = rule.look(state, log, t);
     let fits = rule.fits(state, &look, ask.cost);
     let granted = match ask.mode {
@@ -273,21 +272,21 @@ macro_rules! registry {
             }
 
             /// Corrects the clock, then sees whether `units` fit.
-            pub(crate) fn fits(&self, memory: &mut Memory, t: Timestamp, uniform: bool, units: u64) -> bool {
+            pub(crate) fn fits(&self, memory: &mut Memory, t: Timestamp, units: u64) -> bool {
                 match (self, memory) {
                     $((Self::$variant(rule), Memory::$variant(state, log)) => {
-                        rule.correct(state, log, t, uniform);
+                        rule.correct(state, log, t);
                         rule.fits(state, &rule.look(state, log, t), units)
                     })+
-                    (_, memory) => self.fits_afresh(memory, t, uniform, units),
+                    (_, memory) => self.fits_afresh(memory, t, units),
                 }
             }
 
             /// A memory of another algorithm: the name of the limit stayed, its kind changed.
             #[cold]
-            fn fits_afresh(&self, memory: &mut Memory, t: Timestamp, uniform: bool, units: u64) -> bool {
+            fn fits_afresh(&self, memory: &mut Memory, t: Timestamp, units: u64) -> bool {
                 *memory = self.fresh();
-                self.fits(memory, t, uniform, units)
+                self.fits(memory, t, units)
             }
 
             /// See [`settle`].

@@ -80,7 +80,7 @@ impl Algorithm for Rolling {
         (self.count, self.period, Options { buckets, ..Options::default() })
     }
 
-    fn correct(&self, state: &mut State, log: &Ring<Wide>, t: Timestamp, _uniform: bool) {
+    fn correct(&self, state: &mut State, log: &Ring<Wide>, t: Timestamp) {
         state.head.correct(log, t, self.life, Micros::new(1));
     }
 

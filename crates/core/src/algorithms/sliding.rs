@@ -15,6 +15,8 @@ use crate::units::{Micros, Timestamp, Wait};
 pub const MOST_ENTRIES: u64 = 1_000_000;
 /// Entries hold 48 bits of time, which may lie on either side of the newest.
 const LONGEST_WINDOW: u64 = (1 << 47) - 1;
+/// Entries hold 48 bits of units, and a log up to twice its count.
+const MOST_UNITS: u64 = 1 << 46;
 const GRAIN_EXAMPLE: &str = "5M/h grain=1s";
 
 /// At most `count` in every interval of length `period`.
@@ -51,7 +53,7 @@ impl Sliding {
         if self.grain == Micros::new(1) {
             return now.get();
         }
-        now.floor_to(self.grain, 0).get() + self.grain.get() - 1
+        now.floor_to(self.grain).get() + self.grain.get() - 1
     }
 }
 
@@ -63,6 +65,9 @@ impl Algorithm for Sliding {
 
     fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
         let mut sliding = Self::of_single_units(count, period)?;
+        if count > MOST_UNITS {
+            return Err(Problem::new(Part::Count, "a count of at most 2^46 for sliding", GRAIN_EXAMPLE));
+        }
         if let Some(grain) = options.grain {
             if grain == Micros::ZERO || grain > period {
                 return Err(Problem::new(Part::Option("grain"), "a grain from 1us up to the period", GRAIN_EXAMPLE));
@@ -85,7 +90,7 @@ impl Algorithm for Sliding {
         (self.count, self.period, Options { grain, ..Options::default() })
     }
 
-    fn correct(&self, state: &mut LogState, log: &Ring<Narrow>, t: Timestamp, _uniform: bool) {
+    fn correct(&self, state: &mut LogState, log: &Ring<Narrow>, t: Timestamp) {
         state.correct(log, t, self.period, Micros::new(1));
     }
 
@@ -146,15 +151,17 @@ impl Algorithm for Sliding {
     }
 
     fn promise(&self) -> Vec<String> {
-        let exact = if self.grain > Micros::new(1) { "" } else { ": exact" };
+        let coarse = self.grain > Micros::new(1);
+        let exact = if coarse { "" } else { ": exact" };
+        let late = if coarse { format!(", or up to {} later", self.grain) } else { String::new() };
         let burst =
             if self.count == 1 { String::new() } else { format!("A burst may take all {} at once. ", self.count) };
         let mut lines = vec![
             format!("At most {} in every interval of {}, wherever it begins{exact}.", self.count, self.period),
-            format!("{burst}Each unit comes back {} after it was used.", self.period),
+            format!("{burst}Each unit comes back {} after it was used{late}.", self.period),
             "There is no window edge, so nothing happens at one.".to_owned(),
         ];
-        if self.grain > Micros::new(1) {
+        if coarse {
             lines.push(format!(
                 "Events of one {} share an entry: a refusal may come up to {} early, never late.",
                 self.grain, self.grain

@@ -10,8 +10,10 @@ use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::ring::{Ring, Wide};
 use crate::units::{Micros, Timestamp, Wait};
 
-/// Slots a window may have: every one in use is an entry of 16 bytes.
-const MOST_SLOTS: u64 = 10_000_000;
+/// Slots a window may have: every one in use is an entry of 16 bytes, and a refund may move them all.
+const MOST_SLOTS: u64 = 100_000;
+/// The same where nothing is refunded.
+const MOST_SLOTS_UNREFUNDED: u64 = 10_000_000;
 const EXAMPLE: &str = "5/h slots resolution=10min";
 
 /// At most `count` in the slots of one `period`.
@@ -22,14 +24,35 @@ pub struct Slots {
     resolution: Micros,
 }
 
+fn wrong(expected: impl Into<String>) -> Problem {
+    Problem::new(Part::Option("resolution"), expected, EXAMPLE)
+}
+
 impl Slots {
+    /// A limit of very many slots, for dialects without refunds.
+    pub fn unrefunded(count: u64, period: Micros, resolution: Micros) -> Result<Self, Problem> {
+        Self::of_at_most(MOST_SLOTS_UNREFUNDED, count, period, resolution)
+    }
+
+    fn of_at_most(slots: u64, count: u64, period: Micros, resolution: Micros) -> Result<Self, Problem> {
+        check_numbers(count, period, EXAMPLE)?;
+        if resolution == Micros::ZERO || resolution > period {
+            return Err(wrong("a resolution from 1us up to the period"));
+        }
+        if period.get() / resolution.get() > slots {
+            let least = Micros::new(period.get().div_ceil(slots));
+            return Err(wrong(format!("a resolution of at least {least}, which makes {slots} slots")));
+        }
+        Ok(Self { count, period, resolution })
+    }
+
     /// When a slot that began at that time leaves the window.
     fn leaves(&self, slot: u64) -> Timestamp {
         Timestamp::default().plus(Micros::new(slot)).plus(self.period)
     }
 
     fn slot(&self, now: Timestamp) -> u64 {
-        now.floor_to(self.resolution, 0).get()
+        now.floor_to(self.resolution).get()
     }
 
     fn slots(&self) -> u64 {
@@ -44,24 +67,15 @@ impl Algorithm for Slots {
     type Log = Ring<Wide>;
 
     fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
-        check_numbers(count, period, EXAMPLE)?;
-        let wrong = |expected: String| Problem::new(Part::Option("resolution"), expected, EXAMPLE);
-        let resolution = options.resolution.ok_or_else(|| wrong("resolution=PERIOD, which slots needs".to_owned()))?;
-        if resolution == Micros::ZERO || resolution > period {
-            return Err(wrong("a resolution from 1us up to the period".to_owned()));
-        }
-        if period.get() / resolution.get() > MOST_SLOTS {
-            let least = Micros::new(period.get().div_ceil(MOST_SLOTS));
-            return Err(wrong(format!("a resolution of at least {least}, which makes 10_000_000 slots")));
-        }
-        Ok(Self { count, period, resolution })
+        let resolution = options.resolution.ok_or_else(|| wrong("resolution=PERIOD, which slots needs"))?;
+        Self::of_at_most(MOST_SLOTS, count, period, resolution)
     }
 
     fn numbers(&self) -> (u64, Micros, Options) {
         (self.count, self.period, Options { resolution: Some(self.resolution), ..Options::default() })
     }
 
-    fn correct(&self, state: &mut LogState, log: &Ring<Wide>, t: Timestamp, _uniform: bool) {
+    fn correct(&self, state: &mut LogState, log: &Ring<Wide>, t: Timestamp) {
         state.correct(log, t, self.period, self.resolution);
     }
 

@@ -32,7 +32,6 @@ impl Watch for Agreement {
         for limit in world.policy.limits() {
             let oracle = self.oracles.entry(limit.id().as_str().to_owned()).or_insert_with(|| Oracle::new(limit));
             oracle.change(limit);
-            oracle.correct(t, mode == Mode::Uniform);
             let ready = cost == 0 || oracle.ready(t);
             room.push(if ready { oracle.room(t) } else { i64::MIN });
         }
@@ -49,16 +48,23 @@ impl Watch for Agreement {
             return Err(format!("oracle: {allowed} {granted} {limited_by:?}, kernel: {request:?} {decision:?}"));
         }
         let charge = if mode == Mode::Uniform { cost } else { granted as u64 };
-        for (limit, detail) in world.policy.limits().iter().zip(details) {
+        let mut charged = 0;
+        for ((limit, detail), room) in world.policy.limits().iter().zip(details).zip(&room) {
             let Some(oracle) = self.oracles.get_mut(limit.id().as_str()) else { continue };
+            if detail.fits != (*room >= cost as i64) {
+                return Err(format!("{limit}: room for {room}, but {detail:?} for {request:?}"));
+            }
             if charge > 0 && !request.peek {
-                oracle.charge(t, charge);
+                charged = oracle.charge(t, charge).max(charged);
             }
             let remaining = oracle.remaining(t);
             let remaining = if mode == Mode::Uniform { remaining } else { remaining.max(0) };
             if remaining != detail.remaining {
                 return Err(format!("{limit}: oracle has {remaining} left, kernel {}", detail.remaining));
             }
+        }
+        if decision.charged != charged {
+            return Err(format!("the oracle recorded {charged}, the kernel {}", decision.charged));
         }
         let least = details.iter().map(|detail| detail.remaining).min();
         let longest = details.iter().map(|detail| detail.reset_after).max();

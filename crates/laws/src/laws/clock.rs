@@ -1,6 +1,6 @@
 //! A clock set back, by however much, lets nothing pass sooner and leaves no more. And it adds at
-//! most one window or refill to a wait: outside uniform mode no wait is longer than twice the time
-//! after which a limit used to the full is as new.
+//! most one window or refill to a wait: outside uniform mode no limit has one wait longer than the
+//! time after which it is as new when used to the full, and one window more.
 
 use tollgate_core::{Cost, Decision, Detail, Limit, Mode, Policy, Request, Timestamp, Wait};
 
@@ -8,36 +8,47 @@ use crate::case::Case;
 use crate::walk::{Verdict, Watch, World, span, walk};
 
 pub(crate) fn check(case: &Case) -> Verdict {
-    let longest = case.stages[0].limits().iter().map(|limit| horizon(limit)).max().unwrap_or(0);
+    let longest = case.stages[0].limits().iter().map(|limit| longest(limit)).collect();
     walk(case, &mut Clock { longest })
 }
 
-/// The time after which the limit is as new, counted from when it was used to the full.
-fn horizon(limit: &Limit) -> u64 {
+/// The longest a limit may have one wait: used to the full at the start of all windows and slots,
+/// under a clock that is then set back by one window or refill.
+fn longest(limit: &Limit) -> u64 {
     let Ok(policy) = Policy::new(vec![limit.clone()]) else { return 0 };
     let mut cells = [limit.fresh()];
-    let t = Timestamp::saturating(1_700_000_000_000_000);
+    let t = Timestamp::default();
     let all = tollgate_core::decide(&policy, &mut cells, t, &Request::ONE.peek()).remaining;
     let full = Request::cost(Cost::new(all.cast_unsigned()).unwrap_or(Cost::ONE)).mode(Mode::Uniform);
     let used = tollgate_core::decide(&policy, &mut cells, t, &full).reset_after.get();
-    // Windows, slots and cells of the clock may just have begun.
-    used.max(limit.period().get()) + limit.period().get()
+    let window = match limit.rule().name() {
+        // A refill, and the time in which a full level fades away.
+        "gcra" | "decay" => used,
+        // An entry outlives its interval by half a step.
+        "rolling" => used,
+        _ => limit.period().get(),
+    };
+    used + window
 }
 
 struct Clock {
-    longest: u64,
+    /// A limit's, in policy order.
+    longest: Vec<u64>,
 }
 
 impl Watch for Clock {
-    fn decided(&mut self, world: &World, request: &Request, decision: &Decision, _details: &[Detail]) -> Verdict {
+    fn decided(&mut self, world: &World, request: &Request, decision: &Decision, details: &[Detail]) -> Verdict {
         let uniform = request.mode.unwrap_or(world.policy.mode()) == Mode::Uniform;
         if uniform {
             return Ok(());
         }
-        if let Some(wait) = span(decision.retry_after)
-            && wait > 2 * self.longest
-        {
-            return Err(format!("wait of {wait}us, where {}us is as new", self.longest));
+        for ((detail, longest), limit) in details.iter().zip(&self.longest).zip(world.policy.limits()) {
+            let spaced = limit.spacing().map_or(0, |spacing| 2 * spacing.get());
+            if let Some(wait) = span(detail.retry_after)
+                && wait > longest + spaced
+            {
+                return Err(format!("{limit}: wait of {wait}us, at most {longest}us and {spaced}us"));
+            }
         }
         // A wait that an earlier step made longer may come out shorter by another.
         // More than a bucket's burst fits only in an open window, and never once that is over.
@@ -45,7 +56,7 @@ impl Watch for Clock {
             return Ok(());
         }
         let period = world.policy.limits()[0].period().get();
-        for back in [1, period / 2, period + 1, 3 * period, self.longest + 1, 3_600_000_000] {
+        for back in [1, period / 2, period + 1, 3 * period, self.longest[0] + 1, 3_600_000_000] {
             let (earlier, _) = world.peek_at(world.clock.saturating_sub(back), request);
             let waits = (decision.next_after, earlier.next_after);
             if waits.1 < waits.0 || earlier.remaining > decision.remaining {

@@ -1,6 +1,7 @@
-//! From its expiry on, a state decides as a key never seen does, and goes on doing so.
+//! From its expiry on, a state decides as a key never seen does, and goes on doing so. And not a
+//! moment earlier is anything said to be as new.
 
-use tollgate_core::{Decision, Detail, KeyState, Request};
+use tollgate_core::{Decision, Detail, KeyState, Request, Timestamp};
 
 use crate::case::Case;
 use crate::walk::{Verdict, Watch, World, walk};
@@ -30,7 +31,8 @@ impl Watch for Forgetting {
         Ok(())
     }
 
-    fn decided(&mut self, _world: &World, _request: &Request, decision: &Decision, details: &[Detail]) -> Verdict {
+    fn decided(&mut self, world: &World, _request: &Request, decision: &Decision, details: &[Detail]) -> Verdict {
+        as_new_no_later(world, details)?;
         match &self.expected {
             Some((expected, expected_details)) if expected != decision || expected_details != details => {
                 Err(format!("a forgotten key decides {expected:?}, a remembered one {decision:?}"))
@@ -44,4 +46,18 @@ impl Watch for Forgetting {
         self.forgetful = world.state.clone();
         Ok(())
     }
+}
+
+/// A microsecond before a limit is told to be as new, something is still held, or still spaced.
+fn as_new_no_later(world: &World, details: &[Detail]) -> Verdict {
+    let mut state = world.state.clone();
+    let cells = state.cells_of(&world.policy, world.t()).to_vec();
+    for ((limit, cell), detail) in world.policy.limits().iter().zip(cells).zip(details) {
+        let Some(before) = detail.reset_after.get().checked_sub(1) else { continue };
+        let then = Timestamp::saturating(world.clock + before);
+        if limit.spacing().is_none() && limit.rule().held(cell.memory(), then) == 0.0 {
+            return Err(format!("{limit} is told to be as new in {}, but is sooner", detail.reset_after));
+        }
+    }
+    Ok(())
 }

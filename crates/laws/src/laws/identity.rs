@@ -1,7 +1,7 @@
 //! A limit keeps its state through changes of the policy around it and of its own count: it stands
 //! as it would alone, and a change neither refills nor forgets.
 
-use tollgate_core::{Decision, Detail, Limit, Policy, Request};
+use tollgate_core::{Cost, Decision, Detail, KeyState, Limit, Mode, Policy, Request};
 
 use super::together::Together;
 use crate::case::Case;
@@ -26,18 +26,31 @@ impl Watch for Identity {
     }
 
     fn changed(&mut self, world: &World, before: &Policy) -> Verdict {
-        let held = |policy: &Policy| {
-            let mut state = world.state.clone();
+        let held = |state: &mut KeyState, policy: &Policy| {
             let cells = state.cells_of(policy, world.t()).to_vec();
             let each = policy.limits().iter().zip(cells);
             each.map(|(limit, cell)| (what(limit), limit.rule().held(cell.memory(), world.t()))).collect::<Vec<_>>()
         };
-        let (old, new) = (held(before), held(&world.policy));
-        for (id, units) in &new {
-            if let Some((_, was)) = old.iter().find(|(other, _)| other == id)
-                && units != was
-            {
+        let mut state = world.state.clone();
+        let old = held(&mut state, before);
+        let new = held(&mut state, &world.policy);
+        for (limit, (id, units)) in world.policy.limits().iter().zip(&new) {
+            let Some((_, was)) = old.iter().find(|(other, _)| other == id) else { continue };
+            // A gcra made smaller sees at most a burst of what was owed, so it holds less or as much.
+            if units != was && limit.rule().name() != "gcra" {
                 return Err(format!("{id:?} held {was} units, {units} after the change"));
+            }
+        }
+        // And back again, after looks and refusals: what was consumed is still there.
+        let never = Request::cost(Cost::new(1 << 50).unwrap_or(Cost::ONE)).mode(Mode::Binary);
+        state.decide(&world.policy, world.t(), &never.peek());
+        state.decide(&world.policy, world.t(), &never);
+        let back = held(&mut state, before);
+        for ((limit, was), now) in before.limits().iter().zip(&old).zip(&back) {
+            // Unless its name came to name something else.
+            let renamed = world.policy.limits().iter().any(|new| new.id() == limit.id() && what(new) != what(limit));
+            if was != now && !renamed {
+                return Err(format!("held {was:?} before a change and back, {now:?} after"));
             }
         }
         Ok(())

@@ -37,7 +37,7 @@ pub(crate) const LAWS: &[Law] = &[
     Law {
         name: "promise",
         says: "a wait is exact: refused until then, allowed then",
-        wants: Wants { back: true, refunds: true, changes: true, tiny: true },
+        wants: Wants { back: true, refunds: true, changes: true, ..PLAIN },
         check: promise::check,
     },
     Law {

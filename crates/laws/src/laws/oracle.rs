@@ -64,16 +64,6 @@ impl Oracle {
         self.last.is_none_or(|last| i128::from(t) - last >= self.spacing)
     }
 
-    /// A burst made smaller caps what is owed.
-    pub(crate) fn correct(&mut self, t: u64, uniform: bool) {
-        if self.kind == "gcra" {
-            let most = if uniform { 2 * self.burst() } else { self.burst() };
-            if self.owes(t.into()) > most * self.window {
-                self.owed = (self.burst() * self.window, t.into(), self.count);
-            }
-        }
-    }
-
     pub(crate) fn room(&self, t: u64) -> i64 {
         let t = i128::from(t);
         let room = match self.kind {
@@ -113,7 +103,8 @@ impl Oracle {
         self.room(t)
     }
 
-    pub(crate) fn charge(&mut self, t: u64, units: u64) {
+    /// Records a charge; answers how many units were recorded.
+    pub(crate) fn charge(&mut self, t: u64, units: u64) -> u64 {
         let (t, units) = (i128::from(t), i128::from(units));
         self.last = Some(t);
         let recorded = match self.kind {
@@ -133,6 +124,7 @@ impl Oracle {
             _ if recorded > 0 => self.charges.push(Charge { t, units: recorded }),
             _ => {}
         }
+        recorded as u64
     }
 
     fn sum(&self, holds: impl Fn(i128) -> bool) -> i128 {
@@ -179,6 +171,9 @@ impl Oracle {
     /// Units times microseconds still owed.
     fn owes(&self, t: i128) -> i128 {
         let (owed, since, count) = self.owed;
+        // A limit made smaller takes what was owed at the last charge as one burst.
+        let most = if count == self.count { 2 * self.burst() } else { self.burst() };
+        let owed = if owed > most * self.window { self.burst() * self.window } else { owed };
         (owed - count * (t - since)).max(0)
     }
 

@@ -35,8 +35,7 @@ fn storm(case: &Case) -> Verdict {
 }
 
 fn within(policy: &tollgate_core::Policy, state: &KeyState) -> Verdict {
-    // What counts when refused may double a log; a key has a few cells beside it.
-    let most = 2 * policy.limits().iter().map(|limit| limit.bytes_at_most()).sum::<u64>() + 1_024;
+    let most = policy.limits().iter().map(|limit| limit.bytes_at_most()).sum::<u64>();
     let bytes = state.heap_bytes() as u64;
     if bytes > most { Err(format!("{policy} takes {bytes} bytes, more than {most}")) } else { Ok(()) }
 }
