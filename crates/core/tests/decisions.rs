@@ -161,6 +161,20 @@ fn a_gcra_made_smaller_and_larger_again_finds_what_was_consumed() {
 }
 
 #[test]
+fn every_algorithm_decides_at_the_epoch() {
+    for policy in ["1/s", "1/s gcra", "1/s fixed", "1/w fixed align=clock", "2/s bucket burst=1", "1/s estimate"] {
+        let (policy, mut state) = (policy.parse::<Policy>().unwrap(), KeyState::default());
+        let epoch = Timestamp::default();
+        assert!(state.decide(&policy, epoch, &Request::ONE).allowed, "{policy}");
+        assert!(!state.decide(&policy, epoch, &Request::cost(Cost::new(2).unwrap())).allowed, "{policy}");
+    }
+    let mut week = KeyState::default();
+    let policy: Policy = "1/w fixed align=clock".parse().unwrap();
+    let first = week.decide(&policy, Timestamp::default(), &Request::ONE);
+    assert_eq!(first.reset_after, Micros::from_secs(4 * 86_400), "1970 began on a Thursday");
+}
+
+#[test]
 fn a_look_under_another_mode_forgives_nothing() {
     let mut key = Key::new("10/h gcra");
     for _ in 0..30 {

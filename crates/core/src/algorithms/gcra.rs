@@ -79,8 +79,12 @@ impl State {
     /// What is still owed at `t`, over the state's own count.
     #[inline]
     fn debt(&self, rule: &Gcra, t: Timestamp) -> Span {
-        let (tat, fraction) = self.clamped(rule);
+        if self.count == 0 {
+            return Span::default();
+        }
         let t = t.max(self.seen);
+        let changed = !self.same_rate(rule) || self.tat.since(self.seen).get() >= rule.twice.whole;
+        let (tat, fraction) = if changed { self.clamped(rule) } else { (self.tat, self.fraction) };
         if tat < t {
             return Span::default();
         }
@@ -88,20 +92,17 @@ impl State {
     }
 
     /// When all is paid back, if the limit was made smaller since: what was owed at the latest
-    /// charge then counts as one burst. Only seen so, never written, so that a limit made larger
-    /// again finds what was consumed. At the same rate up to two bursts may be owed.
-    #[inline]
+    /// charge counts as one burst. Only seen so, never written, so that a limit made larger again finds what was
+    /// consumed. At the same rate up to two bursts may be owed.
+    #[cold]
     fn clamped(&self, rule: &Gcra) -> (Timestamp, u64) {
         let owed = Span { whole: self.tat.since(self.seen).get(), fraction: self.fraction };
-        let same_rate = self.same_rate(rule);
-        let (most, full) = match same_rate || self.count == 0 {
-            true => (rule.twice, rule.tolerance),
-            false => (Span::of(rule.burst, self.period, self.count), Span::of(rule.burst, self.period, self.count)),
-        };
+        let burst = Span::of(rule.burst, self.period, self.count);
+        let most = if self.same_rate(rule) { rule.twice } else { burst };
         if owed <= most {
             return (self.tat, self.fraction);
         }
-        (self.seen.plus(Micros::new(full.whole)), full.fraction)
+        (self.seen.plus(Micros::new(burst.whole)), burst.fraction)
     }
 
     /// How far the clock must run from `t` until it passes the latest charge.

@@ -8,15 +8,15 @@ use crate::case::Case;
 use crate::rng::Rng;
 use crate::walk::Verdict;
 
-/// A long log takes as long as a hundred short cases.
-const ONE_IN: u64 = 100;
+/// A long log takes as long as hundreds of short cases.
+const ONE_IN: u64 = 200;
 
 pub(crate) fn check(case: &Case) -> Verdict {
     if case.start < ONE_IN || !case.start.is_multiple_of(ONE_IN) {
         return Ok(());
     }
     let mut rng = Rng::new(case.start);
-    let count = rng.within(1_000, 9_000);
+    let count = rng.within(2_000, 30_000);
     let window = count * rng.within(1, 5);
     let limit = Limit::build("sliding", count, Micros::new(window), &Options::default());
     let policy = Policy::new(vec![limit.map_err(|problem| problem.to_string())?]).map_err(|error| error.to_string())?;
@@ -25,7 +25,8 @@ pub(crate) fn check(case: &Case) -> Verdict {
     let mut used = 0;
     let mut clock = case.start;
     for _ in 0..4 * count {
-        clock += match rng.below(2_000) {
+        // A few pauses a run, so that logs grow long before half of them or all has left.
+        clock += match rng.below(2 * count) {
             0 => window / 2,
             1 => window,
             2 => window - 1,

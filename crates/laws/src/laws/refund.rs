@@ -22,6 +22,10 @@ impl Watch for Refund {
         if given != units {
             return Err(format!("gave back {given} of {units} at the time of the charge"));
         }
+        let later = Timestamp::saturating(world.clock + 1);
+        if give_back(world, units, later)? > 0 {
+            return Err("gave back a charge that is yet to come".to_owned());
+        }
         let long_ago =
             world.granted.iter().filter(|granted| world.t() >= forgotten(&world.policy, granted.at, granted.units));
         for granted in long_ago {
