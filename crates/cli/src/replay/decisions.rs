@@ -45,7 +45,8 @@ impl Decisions {
         write_string(line, key);
         write!(line, ",\"cost\":{}", item.cost)?;
         if self.names.len() > 1 {
-            write!(line, ",\"policy\":{place}")?;
+            // Counted from 1, as the report does.
+            write!(line, ",\"policy\":{}", place + 1)?;
         }
         write!(
             line,

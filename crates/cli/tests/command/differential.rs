@@ -62,7 +62,7 @@ fn expected(traffic: &[Line], policies: &[Policy]) -> (String, Vec<[u64; 3]>) {
             let (at, cost) = (Timestamp::new(latest).unwrap(), Cost::new(request.cost).unwrap());
             let decision = state.decide(policy, at, &Request::cost(cost));
             let name = decision.limited_by.map(|limit| format!("{:?}", policy.limits()[limit].name()));
-            let index = if policies.len() > 1 { format!("\"policy\":{place},") } else { String::new() };
+            let index = if policies.len() > 1 { format!("\"policy\":{},", place + 1) } else { String::new() };
             writeln!(
                 text,
                 "{{\"line\":{},\"t_us\":{latest},\"key\":\"k{}\",\"cost\":{},{index}\"allowed\":{},\"granted\":{},\

@@ -107,7 +107,7 @@ times read as seconds (--time-unit s)
 ";
     assert_eq!(tollgate(&args, JSON.as_bytes()).ok(), expected);
     let written = fs::read_to_string(&out).unwrap();
-    let places: Vec<_> = written.lines().map(|line| line.contains("\"policy\":1")).collect();
+    let places: Vec<_> = written.lines().map(|line| line.contains("\"policy\":2")).collect();
     assert_eq!(places, [false, true].repeat(6));
 }
 
