@@ -220,11 +220,6 @@ impl<E: Entry> Ring<E> {
         }
     }
 
-    /// Drops everything.
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     /// Bytes of heap memory.
     pub fn bytes(&self) -> usize {
         match &self.store {

@@ -50,13 +50,7 @@ fn limit([max, decay, resolution]: &[Given; 3], ticks: Ticks) -> Result<Limit, D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Desk, error};
-
-    const HOME: u64 = 1_700_000_000_000_000;
-
-    fn ask(desk: &mut Desk, count: &str, limits: &str, now: &str, want_wait: &str) -> String {
-        desk.ask(HOME, &["k"], &[count, "ns", limits, now, want_wait])
-    }
+    use crate::testing::{Desk, HOME, ask_slotted as ask, error};
 
     // Bug 10: the level goes 1, 1.5, 1.75, 1.875.
     #[test]

@@ -7,6 +7,7 @@
 //! minDifference is enforced, and the wait includes the half bucket by which entries outlive the
 //! interval. The original also counts a growing bucket twice and loses buckets that are close.
 
+use tollgate_core::algorithms::rolling::MOST_BUCKETS;
 use tollgate_core::{Decision, Detail, EXACT, Limit, Micros, Mode, Options, Policy, Request, Timestamp, Wait};
 
 use crate::Dialect;
@@ -22,8 +23,6 @@ pub(crate) const DIALECT: Dialect = Dialect {
     parse,
 };
 
-/// Buckets the kernel keeps for an interval at most.
-const MOST_BUCKETS: u64 = 10_000_000;
 /// The modes in the order of their numbers.
 pub(crate) const MODES: [Mode; 3] = [Mode::Uniform, Mode::Binary, Mode::Nary];
 

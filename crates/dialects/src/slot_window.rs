@@ -5,7 +5,8 @@
 //! burst in one slot, or the age of a slot for the time left. -1: no wait helps. A resolution
 //! longer than the duration, under which nothing ever counts, is an error.
 
-use tollgate_core::algorithms::{Rule, slots::Slots};
+use tollgate_core::algorithms::Rule;
+use tollgate_core::algorithms::slots::{MOST_SLOTS_UNREFUNDED, Slots};
 use tollgate_core::{EXACT, Limit};
 
 use crate::Dialect;
@@ -23,9 +24,6 @@ const FIELDS: Fields = [
     ("resolution", &["durationResolution"]),
 ];
 
-/// Slots the kernel keeps for a window at most.
-const MOST_SLOTS: u64 = 10_000_000;
-
 fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let asked = slotted::read(keys, args, &FIELDS)?;
     let ticks = asked.ticks();
@@ -42,8 +40,10 @@ fn limit([max, duration, resolution]: &[Given; 3], ticks: Ticks) -> Result<Limit
     if slot > period {
         return Err(resolution.wrong(format!("at most the duration, {}", duration.text)));
     }
-    if period.get() / slot.get() > MOST_SLOTS {
-        return Err(resolution.wrong(format!("at most {MOST_SLOTS} slots in the duration, {}", duration.text)));
+    if period.get() / slot.get() > MOST_SLOTS_UNREFUNDED {
+        return Err(
+            resolution.wrong(format!("at most {MOST_SLOTS_UNREFUNDED} slots in the duration, {}", duration.text))
+        );
     }
     let built = Slots::unrefunded(count, period, slot).map(|slots| Limit::new(Rule::Slots(slots)));
     // Named by all its numbers in the caller's unit, as the original names its keys: limits that
@@ -55,14 +55,7 @@ fn limit([max, duration, resolution]: &[Given; 3], ticks: Ticks) -> Result<Limit
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Desk, error};
-
-    /// The home's clock, which this dialect does not look at.
-    const HOME: u64 = 1_700_000_000_000_000;
-
-    fn ask(desk: &mut Desk, count: &str, limits: &str, now: &str, want_wait: &str) -> String {
-        desk.ask(HOME, &["k"], &[count, "ns", limits, now, want_wait])
-    }
+    use crate::testing::{Desk, HOME, ask_slotted as ask, error};
 
     // Once in 5 seconds and 5 times an hour, in the document's own spelling.
     #[test]

@@ -8,6 +8,14 @@ use crate::api_counter::Usage;
 use crate::call::Outcome;
 use crate::{Call, Dialect};
 
+/// The home's clock, for dialects that do not look at it.
+pub(crate) const HOME: u64 = 1_700_000_000_000_000;
+
+/// A call of seed 000's dialects on the key `k` in the namespace `ns`.
+pub(crate) fn ask_slotted(desk: &mut Desk, count: &str, limits: &str, now: &str, want_wait: &str) -> String {
+    desk.ask(HOME, &["k"], &[count, "ns", limits, now, want_wait])
+}
+
 /// One dialect and the states of its keys.
 pub(crate) struct Desk {
     dialect: &'static Dialect,

@@ -12,7 +12,7 @@ use crate::ring::{Ring, Wide};
 use crate::units::{Micros, Timestamp, Wait, muldiv};
 
 /// Buckets an interval may have: each in use is an entry of 16 bytes.
-const MOST_BUCKETS: u64 = 10_000_000;
+pub const MOST_BUCKETS: u64 = 10_000_000;
 const DEFAULT_BUCKETS: u64 = 10_000;
 const EXAMPLE: &str = "interval 1000, maxInInterval 10, buckets 10000";
 

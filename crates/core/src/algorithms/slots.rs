@@ -13,7 +13,7 @@ use crate::units::{Micros, Timestamp, Wait};
 /// Slots a window may have: every one in use is an entry of 16 bytes, and a refund may move them all.
 const MOST_SLOTS: u64 = 100_000;
 /// The same where nothing is refunded.
-const MOST_SLOTS_UNREFUNDED: u64 = 10_000_000;
+pub const MOST_SLOTS_UNREFUNDED: u64 = 10_000_000;
 const EXAMPLE: &str = "5/h slots resolution=10min";
 
 /// At most `count` in the slots of one `period`.
