@@ -36,16 +36,35 @@ pub fn decide_with(
     request: &Request,
     tell: impl FnMut(Detail),
 ) -> Decision {
-    let mode = request.mode.unwrap_or(policy.mode());
-    let ask = Ask { cost: request.cost.get(), mode, peek: request.peek, needs: request.needs(mode) };
+    let ask = ask(policy, request);
     if let ([limit], [cell]) = (policy.limits(), &mut *cells)
         && let Some(step) = limit.step(cell, t, ask)
     {
-        return alone(limit, t, mode, step, tell);
+        return alone(limit, t, ask.mode, step, tell);
     }
     let limits = policy.limits();
     let assessed = assess(limits, cells, t, ask);
     settle(limits, cells, t, ask, &assessed, tell)
+}
+
+pub(crate) fn ask(policy: &Policy, request: &Request) -> Ask {
+    let mode = request.mode.unwrap_or(policy.mode());
+    Ask { cost: request.cost.get(), mode, peek: request.peek, needs: request.needs(mode) }
+}
+
+/// As [`decide`] for a policy of one limit that [packs](Limit::packs), on a packed cell. Answers
+/// the words after it too; nothing if the cell has grown out of them, and then nothing is decided.
+#[inline]
+pub fn decide_packed(
+    policy: &Policy,
+    words: [u64; 2],
+    t: Timestamp,
+    request: &Request,
+) -> Option<(Decision, [u64; 2])> {
+    let [limit] = policy.limits() else { return None };
+    let ask = ask(policy, request);
+    let (step, words) = limit.step_packed(words, t, ask)?;
+    Some((alone(limit, t, ask.mode, step, |_| {}), words))
 }
 
 /// A decision of one limit alone.
@@ -69,16 +88,16 @@ fn alone(limit: &Limit, t: Timestamp, mode: Mode, step: Step, mut tell: impl FnM
 }
 
 /// What fits: the first half of a decision.
-struct Assessed {
+pub(crate) struct Assessed {
     granted: u64,
-    allowed: bool,
+    pub(crate) allowed: bool,
     limited_by: Option<usize>,
     /// Which limits fit the whole request, a bit each.
     fits: u32,
 }
 
 /// Corrects clocks and sees how much fits every limit.
-fn assess(limits: &[Arc<Limit>], cells: &mut [Cell], t: Timestamp, ask: Ask) -> Assessed {
+pub(crate) fn assess(limits: &[Arc<Limit>], cells: &mut [Cell], t: Timestamp, ask: Ask) -> Assessed {
     let mut room = ask.cost;
     let mut limited_by = None;
     let mut fits = 0;
@@ -95,7 +114,7 @@ fn assess(limits: &[Arc<Limit>], cells: &mut [Cell], t: Timestamp, ask: Ask) -> 
 }
 
 /// Charges every limit and tells how things then stand.
-fn settle(
+pub(crate) fn settle(
     limits: &[Arc<Limit>],
     cells: &mut [Cell],
     t: Timestamp,
@@ -140,7 +159,7 @@ fn settle(
 /// waits where one loses room by waiting: it may no longer fit when another begins to. `least` is a
 /// time before which they do not. Each step moves on to where every limit would fit again; a limit
 /// loses room once.
-fn wait_from(limits: &[Arc<Limit>], cells: &[Cell], t: Timestamp, units: u64, least: Wait) -> Wait {
+pub(crate) fn wait_from(limits: &[Arc<Limit>], cells: &[Cell], t: Timestamp, units: u64, least: Wait) -> Wait {
     let mut wait = least;
     for _ in 0..=2 * limits.len() {
         let Wait::After(span) = wait else { return Wait::Never };

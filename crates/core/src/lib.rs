@@ -26,9 +26,13 @@
 //! | `spacing.rs` | a least time between charges |
 //! | `combine.rs` | several limits, all charged or none; the exact wait |
 //! | `state.rs` | a key's cells under changing policies |
+//! | `words.rs` | a state as integers |
+//! | `together.rs` | several keys, all charged or none |
+//! | `clock.rs`, `store.rs` | the seams: where time is read, where state is kept |
 //! | `explain.rs` | promises and decisions in words |
 
 pub mod algorithms;
+mod clock;
 mod combine;
 mod decision;
 mod explain;
@@ -40,24 +44,31 @@ mod request;
 mod ring;
 mod spacing;
 mod state;
+mod store;
 mod text;
+mod together;
 mod units;
 mod window;
+mod words;
 
-pub use combine::{decide, decide_with, expires_after, refund};
+pub use clock::Clock;
+pub use combine::{decide, decide_packed, decide_with, expires_after, refund};
 pub use decision::{Decision, Detail};
 pub use explain::{Explanation, LimitExplanation, Standing, explain, promises};
 pub use limit::{Cell, LONGEST_NAME, Limit, LimitId, is_word};
 pub use log::LogState;
-pub use options::{Align, LONGEST, Options, Part, Problem, Takes};
+pub use options::{Align, LONGEST, Options, Part as PolicyPart, Problem, Takes};
 pub use policy::{MOST_LIMITS, Policy, PolicyError};
 pub use request::{Cost, Mode, Request};
 pub use ring::{Entry, Narrow, Ring, Wide};
 pub use state::KeyState;
+pub use store::{Item, LONGEST_KEY, Reply, Store, StoreError};
 pub use text::TextError;
 pub use text::parse::unit;
+pub use together::{Part, Together, decide_all};
 pub use units::{EXACT, Micros, Timestamp, Wait, muldiv};
 pub use window::Window;
+pub use words::{Reader, Writer};
 
 /// The README's own example, compiled and run.
 #[cfg(doctest)]

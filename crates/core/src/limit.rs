@@ -8,9 +8,13 @@ use crate::options::{Align, Options, Part, Problem};
 use crate::spacing;
 use crate::text::print;
 use crate::units::{EXACT, Micros, Timestamp, Wait};
+use crate::words::{Reader, Writer};
 
 /// The longest name of a limit or policy, in bytes.
 pub const LONGEST_NAME: usize = 64;
+
+/// Written for a last charge that was not.
+const NEVER: u64 = u64::MAX;
 
 /// Whether `name` is a WORD: letters, digits, `-` and `_`.
 pub fn is_word(name: &str) -> bool {
@@ -190,6 +194,36 @@ impl Limit {
         self.spacing.is_none().then(|| self.rule.step(&mut cell.memory, t, ask))
     }
 
+    /// Whether two words hold what this limit remembers of a key, so that a store needs no more.
+    pub fn packs(&self) -> bool {
+        self.spacing.is_none() && self.rule.packs()
+    }
+
+    /// A cell in two words, unless it has grown out of them. Zeros are a key never seen.
+    pub fn pack(&self, cell: &Cell) -> Option<[u64; 2]> {
+        if self.spacing.is_some() { None } else { self.rule.pack(&cell.memory) }
+    }
+
+    /// The cell that [`Limit::pack`] made these words of.
+    pub fn unpack(&self, words: [u64; 2]) -> Cell {
+        Cell { memory: self.rule.unpack(words), last: None }
+    }
+
+    /// The cell that [`Cell::write`] wrote; nothing if it is none of this limit's.
+    pub fn read(&self, from: &mut Reader<'_>) -> Option<Cell> {
+        let last = match from.take()? {
+            NEVER => None,
+            last => Some(Timestamp::new(last)?),
+        };
+        Some(Cell { memory: self.rule.read(from)?, last })
+    }
+
+    /// As [`Limit::step`], on a packed cell.
+    #[inline]
+    pub(crate) fn step_packed(&self, words: [u64; 2], t: Timestamp, ask: Ask) -> Option<(Step, [u64; 2])> {
+        self.rule.step_packed(words, t, ask)
+    }
+
     pub(crate) fn remaining(&self, cell: &Cell, t: Timestamp) -> i64 {
         self.rule.remaining(&cell.memory, t)
     }
@@ -246,5 +280,18 @@ impl Cell {
     /// Bytes of heap memory, the value itself not counted.
     pub fn heap_bytes(&self) -> usize {
         self.memory.heap_bytes()
+    }
+
+    /// Makes sure that the next charge takes no more memory: a log that is full and not short is
+    /// halved, two neighbours leaving together with the later one. What was consumed stays, and no
+    /// interval admits more; refusals may come early.
+    pub fn thin(&mut self) {
+        self.memory.thin();
+    }
+
+    /// Writes all of it: see [`Limit::read`].
+    pub fn write(&self, to: &mut Writer) {
+        to.put(self.last.map_or(NEVER, Timestamp::get));
+        self.memory.write(to);
     }
 }

@@ -31,6 +31,16 @@ pub struct LogLook {
 }
 
 impl LogState {
+    /// The words of the header.
+    pub(crate) fn parts(&self) -> [u64; 3] {
+        [self.total, self.newest.get(), self.skew.get()]
+    }
+
+    /// The header of these words.
+    pub(crate) fn from_parts(total: u64, newest: Timestamp, skew: Micros) -> Self {
+        Self { total, newest, skew }
+    }
+
     /// The log's time when the home's clock reads `t`: it never goes back.
     #[inline]
     pub(crate) fn now(&self, t: Timestamp) -> Timestamp {

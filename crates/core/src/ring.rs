@@ -103,6 +103,14 @@ impl<E: Entry> Ring<E> {
         }
     }
 
+    /// Whether another entry needs more memory.
+    pub fn is_full(&self) -> bool {
+        match &self.store {
+            Store::Flat(entries) => entries.len() == entries.capacity(),
+            Store::Blocks { blocks, skip, len } => skip + len == blocks.len() * BLOCK,
+        }
+    }
+
     /// Whether there is no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -58,6 +58,27 @@ impl KeyState {
         }
     }
 
+    /// The state of a key with these cells, one a limit of `policy` in its order.
+    pub fn of(policy: &Policy, cells: Vec<Cell>) -> Self {
+        Self { limits: policy.limits().iter().take(cells.len()).cloned().collect(), cells }
+    }
+
+    /// Every cell with its limit.
+    pub fn each(&self) -> impl Iterator<Item = (&Arc<Limit>, &Cell)> {
+        self.limits.iter().zip(&self.cells)
+    }
+
+    /// Keeps a cell of a limit, beside those it has.
+    pub fn keep(&mut self, limit: Arc<Limit>, cell: Cell) {
+        self.limits.push(limit);
+        self.cells.push(cell);
+    }
+
+    /// Makes sure that the next charge takes no more memory: see [`Cell::thin`].
+    pub fn thin(&mut self) {
+        self.cells.iter_mut().for_each(Cell::thin);
+    }
+
     /// The time until nothing is left to remember.
     pub fn expires_after(&self, t: Timestamp) -> Micros {
         let each = self.limits.iter().zip(&self.cells);

@@ -104,6 +104,12 @@ impl Timestamp {
         if us < EXACT { Self(us) } else { Self::MAX }
     }
 
+    /// The moment of a word that was one.
+    #[inline]
+    pub(crate) const fn from_word(us: u64) -> Self {
+        Self(us)
+    }
+
     /// Microseconds since the epoch.
     pub const fn get(self) -> u64 {
         self.0

@@ -15,6 +15,18 @@ impl Window {
         Self { start, used: 0 }
     }
 
+    /// The window in two words.
+    #[inline]
+    pub(crate) fn pack(&self) -> [u64; 2] {
+        [self.start.get(), self.used]
+    }
+
+    /// The window of these words.
+    #[inline]
+    pub(crate) fn unpack([start, used]: [u64; 2]) -> Self {
+        Self { start: Timestamp::from_word(start), used }
+    }
+
     /// Counts `units`, exactly up to 2^53; answers how many were counted.
     pub(crate) fn count(&mut self, units: u64) -> u64 {
         let used = self.used;

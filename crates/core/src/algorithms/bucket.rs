@@ -128,6 +128,20 @@ impl Algorithm for Bucket {
         most_in_windows(self.count, self.period, span)
     }
 
+    fn packs(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn pack(&self, state: &Window) -> Option<[u64; 2]> {
+        Some(state.pack())
+    }
+
+    #[inline]
+    fn unpack(&self, words: [u64; 2]) -> Window {
+        Window::unpack(words)
+    }
+
     fn promise(&self) -> Vec<String> {
         let (interval, _) = muldiv(1, self.period.get(), (self.count - self.burst).max(1));
         let arrive = if self.count > self.burst && interval == 0 {

@@ -7,6 +7,7 @@
 use super::Algorithm;
 use crate::options::{LONGEST, Options, Part, Problem, Takes, check_numbers};
 use crate::units::{EXACT, Micros, Timestamp, Wait};
+use crate::words::{Reader, Words, Writer};
 
 const EXAMPLE: &str = "100/10s decay factor=2";
 /// Refused attempts raise a level no higher than this: twice the largest limit.
@@ -31,6 +32,18 @@ pub struct Decay {
 pub struct State {
     start: Timestamp,
     level: f64,
+}
+
+impl Words for State {
+    fn write(&self, to: &mut Writer) {
+        to.put(self.start.get());
+        to.put(self.level.to_bits());
+    }
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let (start, level) = (from.moment()?, f64::from_bits(from.take()?));
+        (0.0..=EXACT as f64).contains(&level).then_some(Self { start, level })
+    }
 }
 
 impl Decay {
@@ -212,6 +225,20 @@ impl Algorithm for Decay {
 
     fn most_in(&self, span: Micros) -> u64 {
         super::most_in_windows(self.most.floor() as u64, self.period, span)
+    }
+
+    fn packs(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn pack(&self, state: &State) -> Option<[u64; 2]> {
+        Some([state.start.get(), state.level.to_bits()])
+    }
+
+    #[inline]
+    fn unpack(&self, [start, level]: [u64; 2]) -> State {
+        State { start: Timestamp::from_word(start), level: f64::from_bits(level) }
     }
 
     fn promise(&self) -> Vec<String> {

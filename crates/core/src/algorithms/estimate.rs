@@ -5,7 +5,8 @@
 
 use super::{Algorithm, add_units, most_in_windows};
 use crate::options::{Options, Problem, Takes, check_numbers};
-use crate::units::{Micros, Timestamp, Wait, muldiv};
+use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv};
+use crate::words::{Reader, Words, Writer};
 
 /// About `count` in the last `period`.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,16 @@ pub struct State {
 pub struct Look {
     now: State,
     overlap: u64,
+}
+
+impl Words for State {
+    fn write(&self, to: &mut Writer) {
+        [self.start.get(), self.previous, self.current].into_iter().for_each(|word| to.put(word));
+    }
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { start: from.moment()?, previous: from.at_most(EXACT)?, current: from.at_most(EXACT)? })
+    }
 }
 
 impl Estimate {
@@ -155,6 +166,22 @@ impl Algorithm for Estimate {
 
     fn most_in(&self, span: Micros) -> u64 {
         most_in_windows(self.count, self.period, span)
+    }
+
+    fn packs(&self) -> bool {
+        true
+    }
+
+    /// Counts beyond 32 bits, which only uniform mode reaches, do not pack.
+    #[inline]
+    fn pack(&self, state: &State) -> Option<[u64; 2]> {
+        let (previous, current) = (u32::try_from(state.previous).ok()?, u32::try_from(state.current).ok()?);
+        Some([state.start.get(), u64::from(previous) << 32 | u64::from(current)])
+    }
+
+    #[inline]
+    fn unpack(&self, [start, counts]: [u64; 2]) -> State {
+        State { start: Timestamp::from_word(start), previous: counts >> 32, current: counts & u64::from(u32::MAX) }
     }
 
     fn promise(&self) -> Vec<String> {

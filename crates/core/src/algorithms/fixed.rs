@@ -120,6 +120,20 @@ impl Algorithm for Fixed {
         most_in_windows(self.count, self.period, span)
     }
 
+    fn packs(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn pack(&self, state: &Window) -> Option<[u64; 2]> {
+        Some(state.pack())
+    }
+
+    #[inline]
+    fn unpack(&self, words: [u64; 2]) -> Window {
+        Window::unpack(words)
+    }
+
     fn promise(&self) -> Vec<String> {
         let opens = match self.align {
             Align::First => "the first request of a key opens a window".to_owned(),

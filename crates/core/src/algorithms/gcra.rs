@@ -9,6 +9,7 @@
 use super::Algorithm;
 use crate::options::{LONGEST, Options, Part, Problem, Takes, check_numbers};
 use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv, muldiv_add};
+use crate::words::{Reader, Words, Writer};
 
 const EXAMPLE: &str = "10/s gcra burst=20";
 
@@ -26,6 +27,8 @@ pub struct Gcra {
     all_but_one: Span,
     /// The same for two bursts, the most that can be owed.
     twice: Span,
+    /// The bits a fraction takes in a packed state.
+    fraction_bits: u32,
 }
 
 /// A length of time in microseconds and a fraction over a count. Ordered for one and the same count.
@@ -73,6 +76,21 @@ pub struct State {
     /// Zero in a key never charged.
     count: u64,
     period: Micros,
+}
+
+impl Words for State {
+    fn write(&self, to: &mut Writer) {
+        let words = [self.tat.get(), self.seen.get(), self.fraction, self.count, self.period.get()];
+        words.into_iter().for_each(|word| to.put(word));
+    }
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let (tat, seen) = (from.at_most(2 * EXACT)?, from.moment()?);
+        let (fraction, count, period) = (from.take()?, from.at_most(EXACT)?, from.at_most(EXACT)?);
+        let state = Self { tat: Timestamp::from_word(tat), seen, fraction, count, period: Micros::new(period) };
+        let owes = count > 0 && period > 0 && fraction < count && tat >= seen.get();
+        (owes || state == Self::default()).then_some(state)
+    }
 }
 
 impl State {
@@ -172,7 +190,8 @@ impl Algorithm for Gcra {
         let interval = Span::of(1, period, count);
         let all_but_one = tolerance.minus(interval, count);
         let twice = tolerance.plus(tolerance, count);
-        Ok(Self { count, period, burst, interval, tolerance, all_but_one, twice })
+        let fraction_bits = u64::BITS - (count - 1).leading_zeros();
+        Ok(Self { count, period, burst, interval, tolerance, all_but_one, twice, fraction_bits })
     }
 
     fn numbers(&self) -> (u64, Micros, Options) {
@@ -300,5 +319,31 @@ impl Algorithm for Gcra {
             format!("A burst may take {} at once; then {back}.", self.burst),
             "There is no window edge, so nothing happens at one.".to_owned(),
         ]
+    }
+
+    /// Two bursts are the most that is owed, but for what a larger limit left behind.
+    fn packs(&self) -> bool {
+        (self.twice.whole + 1).leading_zeros() >= self.fraction_bits
+    }
+
+    /// The latest charge; and what was owed then, whole microseconds above the fraction.
+    #[inline]
+    fn pack(&self, state: &State) -> Option<[u64; 2]> {
+        let owed = state.tat.since(state.seen).get();
+        if owed.leading_zeros() < self.fraction_bits || !state.same_rate(self) {
+            return (*state == State::default()).then_some([0, 0]);
+        }
+        Some([state.seen.get(), owed << self.fraction_bits | state.fraction])
+    }
+
+    #[inline]
+    fn unpack(&self, [seen, owed]: [u64; 2]) -> State {
+        if (seen, owed) == (0, 0) {
+            return State::default();
+        }
+        let fraction = owed & ((1 << self.fraction_bits) - 1);
+        let owed = Micros::new(owed >> self.fraction_bits);
+        let seen = Timestamp::from_word(seen);
+        State { tat: seen.plus(owed), seen, fraction, count: self.count, period: self.period }
     }
 }

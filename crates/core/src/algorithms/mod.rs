@@ -24,6 +24,7 @@ use std::fmt::Debug;
 use crate::options::{Options, Problem, Takes};
 use crate::request::Mode;
 use crate::units::{Micros, Timestamp, Wait};
+use crate::words::{Log, Reader, Words, Writer};
 
 /// How one kind of limit decides. `t` is always the home's clock, as read; units are plain counts.
 pub trait Algorithm: Sized + Clone + Debug + PartialEq {
@@ -36,9 +37,9 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
 
     /// What one key remembers, besides a log. The default is a key never seen; a state in which
     /// nothing is used must decide like it.
-    type State: Copy + Debug + Default + PartialEq;
+    type State: Words;
     /// The entries of an event log, `()` for the algorithms without one.
-    type Log: Clone + Debug + Default + PartialEq;
+    type Log: Log;
 
     /// Checks the numbers. The only way to build one, so nothing below checks again.
     fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem>;
@@ -85,10 +86,21 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     fn log_bytes_at_most(&self) -> u64 {
         0
     }
-    /// The bytes of heap memory a log takes now.
-    fn log_bytes(log: &Self::Log) -> usize {
-        let _ = log;
-        0
+
+    /// Whether two words hold a state, so that a store needs nothing else for a key. A state that
+    /// has grown out of them does not pack.
+    fn packs(&self) -> bool {
+        false
+    }
+    /// The state in two words; no two words but zeros are a key never seen.
+    fn pack(&self, state: &Self::State) -> Option<[u64; 2]> {
+        let _ = state;
+        None
+    }
+    /// The state that [`Algorithm::pack`] made these words of.
+    fn unpack(&self, words: [u64; 2]) -> Self::State {
+        let _ = words;
+        Self::State::default()
     }
 }
 
@@ -237,7 +249,7 @@ macro_rules! registry {
             }
 
             /// See [`Algorithm::LOSES_ROOM`].
-            pub(crate) fn loses_room(&self) -> bool {
+            pub fn loses_room(&self) -> bool {
                 match self { $(Self::$variant(_) => <$algorithm>::LOSES_ROOM,)+ }
             }
 
@@ -360,10 +372,68 @@ macro_rules! registry {
             }
         }
 
+        impl Rule {
+            /// See [`Algorithm::packs`].
+            pub(crate) fn packs(&self) -> bool {
+                match self { $(Self::$variant(rule) => rule.packs(),)+ }
+            }
+
+            /// As [`Rule::step`], on a packed state; nothing if the state it makes does not pack.
+            #[inline]
+            pub(crate) fn step_packed(&self, words: [u64; 2], t: Timestamp, ask: Ask) -> Option<(Step, [u64; 2])> {
+                match self {
+                    $(Self::$variant(rule) => {
+                        let mut state = rule.unpack(words);
+                        let step = step(rule, &mut state, &mut Default::default(), t, ask);
+                        Some((step, rule.pack(&state)?))
+                    })+
+                }
+            }
+
+            pub(crate) fn pack(&self, memory: &Memory) -> Option<[u64; 2]> {
+                match (self, memory) {
+                    $((Self::$variant(rule), Memory::$variant(state, _)) => rule.pack(state),)+
+                    _ => None,
+                }
+            }
+
+            pub(crate) fn unpack(&self, words: [u64; 2]) -> Memory {
+                match self {
+                    $(Self::$variant(rule) => Memory::$variant(rule.unpack(words), Default::default()),)+
+                }
+            }
+
+            /// The memory a [`Memory::write`] wrote, if it is one of this algorithm.
+            pub(crate) fn read(&self, from: &mut Reader<'_>) -> Option<Memory> {
+                match self {
+                    $(Self::$variant(_) => {
+                        let state = Words::read(from)?;
+                        Some(Memory::$variant(state, Log::read(from, &state)?))
+                    })+
+                }
+            }
+        }
+
         impl Memory {
             /// Bytes of heap memory, the value itself not counted.
             pub fn heap_bytes(&self) -> usize {
-                match self { $(Self::$variant(_, log) => <$algorithm>::log_bytes(log),)+ }
+                match self { $(Self::$variant(_, log) => log.bytes(),)+ }
+            }
+
+            /// Halves a log by letting two neighbours leave together, with the later one. What was
+            /// consumed stays, and no interval admits more; refusals may come early. A log that has
+            /// room for another entry, or is short, stays as it is.
+            pub(crate) fn thin(&mut self) {
+                match self { $(Self::$variant(state, log) => log.thin(state),)+ }
+            }
+
+            pub(crate) fn write(&self, to: &mut Writer) {
+                match self {
+                    $(Self::$variant(state, log) => {
+                        state.write(to);
+                        log.write(state, to);
+                    })+
+                }
             }
         }
     };

@@ -10,6 +10,7 @@ use crate::log::{LogLook, LogState};
 use crate::options::{Options, Part, Problem, Takes, check_numbers};
 use crate::ring::{Ring, Wide};
 use crate::units::{Micros, Timestamp, Wait, muldiv};
+use crate::words::{Reader, Words, Writer};
 
 /// Buckets an interval may have: each in use is an entry of 16 bytes.
 pub const MOST_BUCKETS: u64 = 10_000_000;
@@ -31,6 +32,21 @@ pub struct Rolling {
 pub struct State {
     head: LogState,
     anchor: Timestamp,
+}
+
+impl Words for State {
+    fn write(&self, to: &mut Writer) {
+        self.head.write(to);
+        to.put(self.anchor.get());
+    }
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { head: Words::read(from)?, anchor: from.moment()? })
+    }
+
+    fn newest(&self) -> u64 {
+        self.head.newest()
+    }
 }
 
 impl Rolling {
@@ -156,9 +172,5 @@ impl Algorithm for Rolling {
 
     fn log_bytes_at_most(&self) -> u64 {
         (self.buckets + 2).saturating_mul(32)
-    }
-
-    fn log_bytes(log: &Ring<Wide>) -> usize {
-        log.bytes()
     }
 }

@@ -174,8 +174,4 @@ impl Algorithm for Sliding {
         // 12 bytes an entry, 16 with what its blocks leave unused; twice the count in uniform mode.
         self.entries.saturating_mul(32)
     }
-
-    fn log_bytes(log: &Ring<Narrow>) -> usize {
-        log.bytes()
-    }
 }

@@ -153,8 +153,4 @@ impl Algorithm for Slots {
         // Refused attempts that count may use every slot.
         self.slots().saturating_mul(32)
     }
-
-    fn log_bytes(log: &Ring<Wide>) -> usize {
-        log.bytes()
-    }
 }

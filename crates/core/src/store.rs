@@ -1,0 +1,144 @@
+//! The seam between those who ask and the homes that decide: one object-safe trait for homes that
+//! know the answer at once and for those that have to wait for it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::decision::{Decision, Detail};
+use crate::policy::Policy;
+use crate::request::{Cost, Request};
+use crate::together::Together;
+use crate::units::Timestamp;
+
+/// The longest key, in bytes.
+pub const LONGEST_KEY: usize = 512;
+
+/// A home that keeps state and decides. Laws: a decision and its charge are one atomic act; all homes
+/// decide alike; what a refusal outside uniform mode leaves behind decides like before.
+pub trait Store: Send + Sync {
+    /// Decides `request` on `key` and charges what it grants.
+    fn check<'a>(&'a self, policy: &'a Policy, key: &'a [u8], request: Request) -> Reply<'a, Decision>;
+
+    /// As [`Store::check`], with each limit's part.
+    fn check_full<'a>(
+        &'a self,
+        policy: &'a Policy,
+        key: &'a [u8],
+        request: Request,
+    ) -> Reply<'a, (Decision, Vec<Detail>)>;
+
+    /// Decides the same request on each of many keys, at one time.
+    fn check_many<'a>(&'a self, policy: &'a Policy, keys: &'a [&'a [u8]], request: Request)
+    -> Reply<'a, Vec<Decision>>;
+
+    /// Decides several keys under several policies together: all are charged or none is.
+    fn check_all<'a>(&'a self, items: &'a [Item<'a>]) -> Reply<'a, Together>;
+
+    /// Forgets the key under the policy.
+    fn reset<'a>(&'a self, policy: &'a Policy, key: &'a [u8]) -> Reply<'a, ()>;
+
+    /// Gives back what is still held of `units` charged at `at`; answers the units given back.
+    fn refund<'a>(&'a self, policy: &'a Policy, key: &'a [u8], units: Cost, at: Timestamp) -> Reply<'a, u64>;
+}
+
+/// One of several things decided together.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// The key.
+    pub key: &'a [u8],
+    /// How many units.
+    pub cost: Cost,
+}
+
+/// An answer that is known, or one that is on its way. Either can be awaited; the first costs no
+/// allocation and needs no executor.
+pub enum Reply<'a, T> {
+    /// Known. Empty once it was taken.
+    Now(Option<Result<T, StoreError>>),
+    /// On its way.
+    Later(Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>),
+}
+
+impl<'a, T> Reply<'a, T> {
+    /// A known answer.
+    pub fn now(answer: Result<T, StoreError>) -> Self {
+        Self::Now(Some(answer))
+    }
+
+    /// An answer that `future` brings.
+    pub fn later(future: impl Future<Output = Result<T, StoreError>> + Send + 'a) -> Self {
+        Self::Later(Box::pin(future))
+    }
+
+    /// The answer if it is known, else the reply itself, to be awaited.
+    pub fn ready(self) -> Result<Result<T, StoreError>, Self> {
+        match self {
+            Self::Now(Some(answer)) => Ok(answer),
+            waiting => Err(waiting),
+        }
+    }
+}
+
+/// Pends for ever once its answer was taken.
+impl<T: Unpin> Future for Reply<'_, T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Self::Now(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+            Self::Later(future) => future.as_mut().poll(context),
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Reply<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now(answer) => f.debug_tuple("Now").field(answer).finish(),
+            Self::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+/// Why a home did not decide. Nothing was changed, unless the kind says otherwise.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Not 1 to 512 bytes: the length of the key.
+    Key(usize),
+    /// Two items of the same key and policy name: the places of both.
+    Twice(usize, usize),
+    /// More policy names than the home keeps apart; how many those are.
+    Names(usize),
+}
+
+impl StoreError {
+    /// Checks the length of a key.
+    #[inline]
+    pub fn check_key(key: &[u8]) -> Result<(), Self> {
+        if key.is_empty() || key.len() > LONGEST_KEY { Err(Self::Key(key.len())) } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(len) => write!(f, "expected a key of 1 to {LONGEST_KEY} bytes, found {len}; hash longer ones"),
+            Self::Twice(first, second) => write!(
+                f,
+                "expected a key once under a policy, found it as items {} and {}; add up their costs",
+                first + 1,
+                second + 1
+            ),
+            Self::Names(most) => {
+                write!(f, "expected at most {most} different policy names; callers should not choose them")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,119 @@
+//! Who a key is to the store: 84 bits of a hash with a secret seed, and its policy's name.
+//!
+//! The key itself is not kept. Two keys that share an identity share a limit; among ten million
+//! keys that happens to any two with a probability of one in 10^11. The seed is drawn for each
+//! store, so nobody outside can prepare keys that collide or crowd one place.
+
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+
+use foldhash::quality::FixedState;
+
+/// The bits of an identity kept beside the print.
+pub(crate) const TAG_BITS: u32 = 20;
+/// The bits that tell policy names apart.
+pub(crate) const SPACE_BITS: u32 = 12;
+
+/// The identity of a key under a policy name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ident {
+    /// Never zero: that is an empty slot. Its halves choose the two buckets a key may be in.
+    pub(crate) print: u64,
+    /// Tag and space, as a slot's head holds them.
+    pub(crate) mark: u32,
+    /// Chooses the shard.
+    pub(crate) shard: u32,
+}
+
+impl Ident {
+    pub(crate) fn new(print: u64, rest: u64, space: u16) -> Self {
+        let tag = (rest >> (u64::BITS - TAG_BITS)) as u32;
+        Self { print: print.max(1), mark: tag << SPACE_BITS | u32::from(space), shard: rest as u32 }
+    }
+
+    /// The space a mark belongs to.
+    pub(crate) fn space(mark: u32) -> u16 {
+        (mark & ((1 << SPACE_BITS) - 1)) as u16
+    }
+}
+
+/// The secret of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Secret(pub(crate) [u64; 2]);
+
+impl Secret {
+    pub(crate) fn random() -> Self {
+        Self([0, 1].map(|index| RandomState::new().hash_one(index)))
+    }
+
+    /// A word nobody can foretell without the secret, by SipHash.
+    pub(crate) fn keyed(&self, what: impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.0, what).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Makes identities under one policy name.
+#[derive(Clone, Debug)]
+pub(crate) struct Idents {
+    print: FixedState,
+    rest: FixedState,
+    space: u16,
+}
+
+impl Idents {
+    pub(crate) fn new(secret: &Secret, name: &str, space: u16) -> Self {
+        let seeded = |part: u8| FixedState::with_seed(secret.keyed((part, name)));
+        Self { print: seeded(0), rest: seeded(1), space }
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, key: &[u8]) -> Ident {
+        Ident::new(digest(&self.print, key), digest(&self.rest, key), self.space)
+    }
+}
+
+#[inline]
+fn digest(state: &FixedState, key: &[u8]) -> u64 {
+    let mut hasher = state.build_hasher();
+    hasher.write(key);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn keys_that_differ_in_a_decimal_suffix_spread_like_random_ones() {
+        for round in 0..4 {
+            let idents = Idents::new(&Secret([round, 7]), "", 3);
+            for prefix in ["", "user:", "api-key-of-a-rather-long-name:tenant:0000000000:"] {
+                let (mut prints, mut shards) = (HashSet::new(), [0u32; 64]);
+                let (mut low, mut high, mut tags) = ([0u32; 256], [0u32; 256], [0u32; 256]);
+                for number in 0..100_000u32 {
+                    let ident = idents.of(format!("{prefix}{number}").as_bytes());
+                    assert!(prints.insert(ident.print), "two keys with one print");
+                    shards[(ident.shard % 64) as usize] += 1;
+                    low[(ident.print % 256) as usize] += 1;
+                    high[(ident.print >> 32) as usize % 256] += 1;
+                    tags[(ident.mark >> 24) as usize] += 1;
+                }
+                // Poisson around 390 and 1562: five standard deviations off.
+                let even = |counts: &[u32], mean: f64| {
+                    counts.iter().all(|count| (f64::from(*count) - mean).abs() < 5.5 * mean.sqrt())
+                };
+                assert!(even(&shards, 1562.5), "{shards:?}");
+                assert!(even(&low, 390.6) && even(&high, 390.6) && even(&tags, 390.6), "{prefix}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_that_differ_only_in_length_differ() {
+        let idents = Idents::new(&Secret([1, 2]), "", 0);
+        let keys: HashSet<u64> = (0..=512).map(|len| idents.of(&vec![0; len]).print).collect();
+        assert_eq!(keys.len(), 513);
+    }
+}

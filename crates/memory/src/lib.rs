@@ -1,0 +1,35 @@
+//! The embedded store: exact limits for millions of keys in this process, within a cap on memory,
+//! with no thread to start and no clean-up to call.
+//!
+//! Most programs use it through the `tollgate` crate.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `memory.rs` | the store: deciding, charging, forgetting |
+//! | `together.rs`, `held.rs` | several keys at once; a key in hand |
+//! | `shard.rs` | the table: two buckets a key, grown one at a time |
+//! | `slot.rs` | a key's place: five words' worth of atomics, no lock to read |
+//! | `record.rs` | what two words cannot hold, and what of it a slot mirrors |
+//! | `segments.rs`, `budget.rs` | memory that grows without moving, and its cap |
+//! | `ident.rs`, `space.rs` | who a key is; policy names |
+//! | `clock.rs` | monotonic, manual and cached clocks |
+//! | `snapshot/` | a store in a file |
+//! | `seam.rs`, `sync.rs` | the store as a home; atomics for programs and for the model checker |
+
+mod budget;
+mod clock;
+mod held;
+mod ident;
+mod memory;
+mod record;
+mod seam;
+mod segments;
+mod shard;
+mod slot;
+mod space;
+mod sync;
+mod together;
+
+pub use clock::{Cached, Manual, Monotonic};
+pub use memory::{DEFAULT_CAP, LEAST_CAP, MOST_NAMES, Memory, Prepared, Stats};
+pub use tollgate_core::Clock;

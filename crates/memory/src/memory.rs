@@ -1,0 +1,501 @@
+//! The store: deciding, charging, forgetting.
+//!
+//! A known key is decided without the shard's lock: read its slot, read the clock, decide, and charge
+//! if the slot is still as it was read. The clock is read after the slot, so no charge in it is later
+//! than the time it is decided at. All else goes under the lock of the key's shard.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, RwLock};
+
+use tollgate_core::{
+    Cell, Clock, Cost, Decision, Detail, Micros, Policy, Request, StoreError, Timestamp, Together, Wait, decide_packed,
+    decide_with,
+};
+
+use crate::budget::Budget;
+use crate::clock::Monotonic;
+use crate::held::Held;
+use crate::ident::{Ident, SPACE_BITS, Secret};
+use crate::record::{Mirror, Record};
+use crate::segments::Segments;
+use crate::shard::{Inner, Shard, lock_slot};
+use crate::slot::{Seen, Slot};
+use crate::space::{OVERFLOW_BUCKETS, Space};
+use crate::sync::{AtomicU64, Ordering, relax};
+
+/// The cap unless another is given: 64 MiB.
+pub const DEFAULT_CAP: usize = 64 << 20;
+/// The least cap: below, the shards alone take most of it.
+pub const LEAST_CAP: usize = 1 << 20;
+/// The most policy names.
+pub const MOST_NAMES: usize = 1 << SPACE_BITS;
+const SHARDS: usize = 64;
+/// Keys of a batch whose slots are fetched together.
+const BATCH: usize = 16;
+
+/// The embedded store. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct Memory {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) secret: Secret,
+    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) budget: Budget,
+    pub(crate) shards: Box<[Shard]>,
+    /// The shared buckets of keys that found no room: few, and beside the cap.
+    pub(crate) overflow: Shard,
+    pub(crate) overflow_budget: Budget,
+    pub(crate) overflowed: AtomicU64,
+    pub(crate) spaces: Segments<OnceLock<Arc<Space>>>,
+    names: RwLock<HashMap<Box<str>, u16>>,
+    bare: OnceLock<Arc<Space>>,
+}
+
+/// What a store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Keys with a place of their own, some of which may be forgotten when room is needed.
+    pub keys: usize,
+    /// Bytes taken: table, records and logs.
+    pub bytes: usize,
+    /// Bytes that may be taken.
+    pub cap: usize,
+    /// Buckets in use that keys without a place share.
+    pub overflow_buckets: usize,
+    /// Decisions made in those since the store was made. Worth an alarm.
+    pub overflow_decisions: u64,
+}
+
+/// A policy as a store knows it: what [`Memory::prepare`] makes.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    space: Arc<Space>,
+    /// Nothing if it is the name's own.
+    policy: Option<Arc<Policy>>,
+}
+
+impl Prepared {
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        self.policy.as_deref().unwrap_or(&self.space.own)
+    }
+
+    #[inline]
+    fn target(&self) -> Target<'_> {
+        Target { space: &self.space, policy: self.policy(), is_own: self.policy.is_none() }
+    }
+}
+
+/// What is asked of a key: a policy under its name.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) space: &'a Space,
+    pub(crate) policy: &'a Policy,
+    /// Whether the policy is the name's own.
+    pub(crate) is_own: bool,
+}
+
+/// What came of deciding without the shard's lock.
+enum Tried {
+    Done(Decision),
+    /// Somebody else charged the key in between.
+    Changed,
+    /// The key needs a record.
+    Cannot,
+}
+
+impl Memory {
+    /// A store of at most `cap` bytes, deciding by the process's monotonic clock.
+    pub fn new(cap: usize) -> Self {
+        Self::with_clock(cap, Box::new(Monotonic::new()))
+    }
+
+    /// The same with another clock.
+    pub fn with_clock(cap: usize, clock: Box<dyn Clock>) -> Self {
+        Self::with_secret(cap, clock, Secret::random())
+    }
+
+    pub(crate) fn with_secret(cap: usize, clock: Box<dyn Clock>, secret: Secret) -> Self {
+        let budget = Budget::new(cap.max(LEAST_CAP));
+        let overflow_budget = Budget::new(usize::MAX);
+        // Shards fill alike, so twice an even share is more than any of them needs.
+        let shards = (0..SHARDS).map(|_| Shard::new(2 * budget.cap() / SHARDS, &budget)).collect();
+        let overflow = Shard::new(OVERFLOW_BUCKETS as usize * MOST_NAMES * size_of::<Record>(), &overflow_budget);
+        let shared = Shared {
+            secret,
+            clock,
+            budget,
+            shards,
+            overflow,
+            overflow_budget,
+            overflowed: AtomicU64::new(0),
+            spaces: Segments::new(MOST_NAMES),
+            names: RwLock::default(),
+            bare: OnceLock::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Whether both are the same store.
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Makes a policy known, so that checks need not look for its name.
+    pub fn prepare(&self, policy: &Policy) -> Result<Prepared, StoreError> {
+        let space = self.shared.space(policy)?;
+        let is_own = space.owns(policy) && space.own.mode() == policy.mode();
+        Ok(Prepared { policy: (!is_own).then(|| Arc::new(policy.clone())), space })
+    }
+
+    /// Decides and charges.
+    #[inline]
+    pub fn check(&self, policy: &Prepared, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
+        StoreError::check_key(key)?;
+        Ok(self.shared.decide(policy.target(), policy.space.ident(key), request))
+    }
+
+    /// The same, with each limit's part.
+    pub fn check_full(
+        &self,
+        policy: &Prepared,
+        key: &[u8],
+        request: &Request,
+    ) -> Result<(Decision, Vec<Detail>), StoreError> {
+        StoreError::check_key(key)?;
+        let target = policy.target();
+        let mut details = Vec::with_capacity(target.policy.limits().len());
+        let decision = self.shared.with_cells(target, policy.space.ident(key), |cells, t| {
+            details.clear();
+            decide_with(target.policy, cells, t, request, |detail| details.push(detail))
+        });
+        Ok((decision, details))
+    }
+
+    /// Decides the same request on each of `keys`, into `decisions`, which it empties first. The slots
+    /// are fetched together and the clock is read once for every 16 keys.
+    pub fn check_many<K: AsRef<[u8]>>(
+        &self,
+        policy: &Prepared,
+        keys: &[K],
+        request: &Request,
+        decisions: &mut Vec<Decision>,
+    ) -> Result<(), StoreError> {
+        keys.iter().try_for_each(|key| StoreError::check_key(key.as_ref()))?;
+        decisions.clear();
+        decisions.reserve(keys.len());
+        for batch in keys.chunks(BATCH) {
+            self.shared.decide_batch(policy.target(), batch, request, decisions);
+        }
+        Ok(())
+    }
+
+    /// Decides several keys together: all are charged or none is.
+    pub fn check_all(&self, items: &[(&Prepared, &[u8], Cost)]) -> Result<Together, StoreError> {
+        items.iter().try_for_each(|(_, key, _)| StoreError::check_key(key))?;
+        let idents = items.iter().map(|(policy, key, cost)| (policy.target(), policy.space.ident(key), *cost));
+        self.shared.decide_all(idents.collect())
+    }
+
+    /// Forgets the key under the policy.
+    pub fn reset(&self, policy: &Prepared, key: &[u8]) -> Result<(), StoreError> {
+        StoreError::check_key(key)?;
+        let target = policy.target();
+        self.shared.with_cells(target, policy.space.ident(key), |cells, _| {
+            for (cell, limit) in cells.iter_mut().zip(target.policy.limits()) {
+                *cell = limit.fresh();
+            }
+        });
+        Ok(())
+    }
+
+    /// Gives back what is still held of `units` charged at `at`; answers the units given back.
+    pub fn refund(&self, policy: &Prepared, key: &[u8], units: Cost, at: Timestamp) -> Result<u64, StoreError> {
+        StoreError::check_key(key)?;
+        let target = policy.target();
+        let refund = |cells: &mut [Cell], t| tollgate_core::refund(target.policy, cells, t, units.get(), at);
+        Ok(self.shared.with_cells(target, policy.space.ident(key), refund))
+    }
+
+    /// What the store holds.
+    pub fn stats(&self) -> Stats {
+        let shared = &self.shared;
+        Stats {
+            keys: shared.shards.iter().map(Shard::keys).sum(),
+            bytes: shared.budget.used() + shared.overflow_budget.used(),
+            cap: shared.budget.cap(),
+            overflow_buckets: shared.overflow.keys(),
+            overflow_decisions: shared.overflowed.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The space of the policy's name; the first policy of a name becomes its own.
+    pub(crate) fn space(&self, policy: &Policy) -> Result<Arc<Space>, StoreError> {
+        if policy.name().is_empty()
+            && let Some(space) = self.bare.get()
+        {
+            return Ok(Arc::clone(space));
+        }
+        let known = self.names.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(policy.name()).copied();
+        if let Some(space) = known.and_then(|index| self.spaces.get(usize::from(index))?.get()) {
+            return Ok(Arc::clone(space));
+        }
+        let mut names = self.names.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if names.len() >= MOST_NAMES && !names.contains_key(policy.name()) {
+            return Err(StoreError::Names(MOST_NAMES));
+        }
+        let next = names.len() as u16;
+        let index = *names.entry(policy.name().into()).or_insert(next);
+        self.spaces.extend(usize::from(index), OnceLock::new);
+        let make = || Arc::new(Space::new(policy.clone(), index, &self.secret));
+        let space = self.spaces.get(usize::from(index)).map(|place| Arc::clone(place.get_or_init(make)));
+        let space = space.ok_or(StoreError::Names(MOST_NAMES))?;
+        if policy.name().is_empty() {
+            self.bare.get_or_init(|| Arc::clone(&space));
+        }
+        Ok(space)
+    }
+
+    #[inline]
+    pub(crate) fn shard(&self, ident: Ident) -> &Shard {
+        &self.shards[self.shard_index(ident)]
+    }
+
+    #[inline]
+    pub(crate) fn shard_index(&self, ident: Ident) -> usize {
+        ident.shard as usize % SHARDS
+    }
+
+    #[inline]
+    pub(crate) fn now(&self, space: &Space) -> Timestamp {
+        if space.wall { self.clock.wall() } else { self.clock.now() }
+    }
+
+    #[inline]
+    fn decide(&self, target: Target<'_>, ident: Ident, request: &Request) -> Decision {
+        let shard = self.shard(ident);
+        let mut tries = 0;
+        while let Some((slot, seen)) = shard.find(ident) {
+            let t = self.now(target.space);
+            match self.decide_seen(target, shard, slot, seen, t, request) {
+                Tried::Done(decision) => return decision,
+                Tried::Changed => relax(&mut tries),
+                Tried::Cannot => break,
+            }
+        }
+        self.with_cells(target, ident, |cells, t| decide_with(target.policy, cells, t, request, |_| {}))
+    }
+
+    fn decide_batch<K: AsRef<[u8]>>(
+        &self,
+        target: Target<'_>,
+        keys: &[K],
+        request: &Request,
+        decisions: &mut Vec<Decision>,
+    ) {
+        let mut idents = [Ident::new(0, 0, 0); BATCH];
+        let mut near = 0;
+        for (ident, key) in idents.iter_mut().zip(keys) {
+            *ident = target.space.ident(key.as_ref());
+            near ^= self.shard(*ident).touch(*ident);
+        }
+        // The loads above are wanted, though nothing depends on them.
+        std::hint::black_box(near);
+        let found = idents.map(|ident| self.shard(ident).find(ident));
+        let t = self.now(target.space);
+        for (ident, found) in idents.into_iter().zip(found).take(keys.len()) {
+            let tried = found.map(|(slot, seen)| self.decide_seen(target, self.shard(ident), slot, seen, t, request));
+            decisions.push(match tried {
+                Some(Tried::Done(decision)) => decision,
+                _ => self.decide(target, ident, request),
+            });
+        }
+    }
+
+    /// Decides from what was seen in a slot before `t`.
+    #[inline]
+    fn decide_seen(
+        &self,
+        target: Target<'_>,
+        shard: &Shard,
+        slot: &Slot,
+        seen: Seen,
+        t: Timestamp,
+        request: &Request,
+    ) -> Tried {
+        if seen.boxed() {
+            return self.decide_boxed(target, shard, slot, seen, t, request);
+        }
+        if !target.is_own {
+            return Tried::Cannot;
+        }
+        match decide_packed(target.policy, seen.words, t, request) {
+            None => Tried::Cannot,
+            Some((decision, words)) if words == seen.words || slot.replace(seen, words) => Tried::Done(decision),
+            Some(_) => Tried::Changed,
+        }
+    }
+
+    fn decide_boxed(
+        &self,
+        target: Target<'_>,
+        shard: &Shard,
+        slot: &Slot,
+        seen: Seen,
+        t: Timestamp,
+        request: &Request,
+    ) -> Tried {
+        let mirror = Mirror::unpack(seen.words);
+        let near =
+            if self.clock.is_monotonic() && !target.space.wall { Micros::new(u64::MAX) } else { target.space.near };
+        if target.is_own
+            && let Some(refused) = mirror.refusal(target.policy, request, t, near)
+        {
+            return Tried::Done(refused);
+        }
+        let Some(locked) = slot.lock(seen) else { return Tried::Changed };
+        let Some(mut record) = shard.record(mirror.record) else { return Tried::Cannot };
+        let own = &target.space.own;
+        if self.budget.lacks(2 * record.counted) {
+            record.thin();
+        }
+        let mut first_wait = None;
+        let cells = record.cells_of(target.policy, own, target.is_own, t);
+        let decision = decide_with(target.policy, cells, t, request, |detail| {
+            if !detail.fits {
+                first_wait.get_or_insert(detail.retry_after);
+            }
+        });
+        let expires_after = if record.is_own() { decision.reset_after } else { record.expires_after(own, t) };
+        if decision.charged > 0 {
+            record.count(&self.budget, target.space.least);
+        }
+        let mut mirror = Mirror::of(mirror.record, t.plus(expires_after));
+        if target.is_own {
+            mirror.remember(target.policy, &decision, request, first_wait.unwrap_or(Wait::NONE));
+        }
+        drop(record);
+        locked.put(mirror.pack());
+        Tried::Done(decision)
+    }
+
+    /// Does `act` to the cells of a key, whether it is known or not, under the lock of its shard.
+    /// It may be done twice, the first time for nothing.
+    fn with_cells<R>(&self, target: Target<'_>, ident: Ident, mut act: impl FnMut(&mut [Cell], Timestamp) -> R) -> R {
+        if let Some(done) = self.with_own_cells(self.shard(ident), &self.budget, target, ident, &mut act) {
+            return done;
+        }
+        self.overflowed.fetch_add(1, Ordering::Relaxed);
+        let ident = target.space.overflow(&self.secret, ident);
+        loop {
+            // The overflow has memory for all its buckets.
+            if let Some(done) = self.with_own_cells(&self.overflow, &self.overflow_budget, target, ident, &mut act) {
+                return done;
+            }
+        }
+    }
+
+    /// The same; nothing if there is no room for the key.
+    fn with_own_cells<R>(
+        &self,
+        shard: &Shard,
+        budget: &Budget,
+        target: Target<'_>,
+        ident: Ident,
+        act: &mut impl FnMut(&mut [Cell], Timestamp) -> R,
+    ) -> Option<R> {
+        let mut inner = shard.lock();
+        if let Some((slot, _)) = shard.find(ident) {
+            // Keys come and go only under the shard's lock, which is held.
+            let mut held = Held::take(shard, lock_slot(slot), target);
+            let t = self.now(target.space);
+            if self.budget.lacks(2 * held.record.counted) {
+                held.record.thin();
+            }
+            let done = act(held.cells(target, t), t);
+            return held.put_back(self, shard, &mut inner, budget, target, t).then_some(done);
+        }
+        let expired = |seen: &Seen| self.expired(seen);
+        let place = shard.place(&mut inner, ident, budget, &expired)?;
+        let t = self.now(target.space);
+        let mut cells = fresh(target.policy);
+        let done = act(&mut cells, t);
+        if cells == fresh(target.policy) {
+            shard.unplace(place);
+            return Some(done);
+        }
+        if let Some(words) = packed(target, &cells) {
+            place.fill(ident.print, ident.mark, words, false);
+            return Some(done);
+        }
+        let record = Record::new(target, cells);
+        let Some(words) = self.keep(shard, &mut inner, budget, target, record, t) else {
+            shard.unplace(place);
+            return None;
+        };
+        place.fill(ident.print, ident.mark, words, true);
+        Some(done)
+    }
+
+    /// Keeps a record if there is memory for it and what it holds; answers the words that tell of it.
+    pub(crate) fn keep(
+        &self,
+        shard: &Shard,
+        inner: &mut Inner,
+        budget: &Budget,
+        target: Target<'_>,
+        mut record: Record,
+        t: Timestamp,
+    ) -> Option<[u64; 2]> {
+        if budget.lacks(target.space.least) {
+            return None;
+        }
+        record.count(budget, target.space.least);
+        let (counted, expires) = (record.counted, t.plus(record.expires_after(&target.space.own, t)));
+        let Some(index) = shard.keep(inner, record, budget) else {
+            budget.give_back(counted);
+            return None;
+        };
+        Some(Mirror::of(index, expires).pack())
+    }
+
+    /// Whether a key may be forgotten: then one never seen would decide alike.
+    pub(crate) fn expired(&self, seen: &Seen) -> bool {
+        let Some(space) = self.spaces.get(usize::from(Ident::space(seen.mark()))).and_then(OnceLock::get) else {
+            return false;
+        };
+        let t = self.now(space);
+        if seen.boxed() {
+            return Mirror::unpack(seen.words).expires <= t;
+        }
+        let cell = space.own.limits()[0].unpack(seen.words);
+        tollgate_core::expires_after(&space.own, std::slice::from_ref(&cell), t) == Micros::ZERO
+    }
+}
+
+pub(crate) fn fresh(policy: &Policy) -> Vec<Cell> {
+    policy.limits().iter().map(|limit| limit.fresh()).collect()
+}
+
+/// The cells in two words, if they are those of the name's own policy and fit.
+pub(crate) fn packed(target: Target<'_>, cells: &[Cell]) -> Option<[u64; 2]> {
+    if !target.is_own || !target.space.packs {
+        return None;
+    }
+    target.policy.limits()[0].pack(cells.first()?)
+}

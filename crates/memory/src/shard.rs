@@ -1,0 +1,313 @@
+//! A part of the table: buckets of four slots, grown one bucket at a time.
+//!
+//! A key may be in one of two buckets, chosen by the halves of its print. Bucket numbers follow linear
+//! hashing: with n buckets, of which the first few are split already, a half is taken modulo the
+//! next power of two, and modulo the one below where that is not there yet. So the table grows by
+//! splitting one bucket, moves nothing else, and is never copied.
+//!
+//! Looking up takes no lock. Whoever finds nothing takes the shard's lock and looks again; inserting,
+//! moving, splitting and removing happen only under it. While it is held, slots may be waited for,
+//! never the other way round.
+
+use crate::budget::Budget;
+use crate::ident::Ident;
+use crate::record::{MOST_RECORDS, Mirror, Record};
+use crate::segments::Segments;
+use crate::slot::{Locked, Seen, Slot};
+use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering, lock, relax};
+
+const SLOTS: usize = 4;
+const FIRST_BUCKETS: usize = 8;
+/// Above so many keys in ten slots the table grows.
+const FULL_TENTHS: usize = 8;
+/// Buckets looked at for keys to forget before the table grows, by every key that is new.
+const SWEPT: usize = 2;
+/// Buckets split for one key at most: a few when both its buckets are full of keys that cannot move.
+const SPLIT_FOR_ONE: usize = 32;
+
+/// Two cache lines.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Bucket {
+    slots: [Slot; SLOTS],
+}
+
+impl Bucket {
+    fn empty() -> Self {
+        Self { slots: std::array::from_fn(|_| Slot::empty()) }
+    }
+}
+
+/// A part of the table with its records.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    /// The buckets in use.
+    buckets: AtomicUsize,
+    table: Segments<Bucket>,
+    records: Segments<Mutex<Record>>,
+    keys: AtomicUsize,
+    inner: Mutex<Inner>,
+}
+
+/// What only the holder of the shard's lock uses.
+#[derive(Debug, Default)]
+pub(crate) struct Inner {
+    /// Records that were made and are not in use.
+    free: Vec<usize>,
+    made: usize,
+    /// Where the next sweep goes on.
+    hand: usize,
+}
+
+/// Who may be forgotten.
+pub(crate) type Expired<'a> = &'a dyn Fn(&Seen) -> bool;
+
+impl Shard {
+    /// A shard that can take up to about `bytes`.
+    pub(crate) fn new(bytes: usize, budget: &Budget) -> Self {
+        let buckets = (bytes / size_of::<Bucket>()).clamp(FIRST_BUCKETS, 1 << 31);
+        let records = (bytes / size_of::<Record>()).clamp(1, MOST_RECORDS);
+        let table = Segments::new(buckets);
+        budget.count(FIRST_BUCKETS * size_of::<Bucket>() + size_of::<Self>());
+        table.extend(0, Bucket::empty);
+        Self {
+            buckets: AtomicUsize::new(FIRST_BUCKETS),
+            table,
+            records: Segments::new(records),
+            keys: AtomicUsize::new(0),
+            inner: Mutex::new(Inner::default()),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        lock(&self.inner)
+    }
+
+    /// The keys in the table, those that could be forgotten among them.
+    pub(crate) fn keys(&self) -> usize {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    /// The slot of a key and what was in it. Finding nothing is believed only under the shard's lock.
+    #[inline]
+    pub(crate) fn find(&self, ident: Ident) -> Option<(&Slot, Seen)> {
+        let buckets = self.buckets.load(Ordering::Acquire);
+        for index in both(ident.print, buckets) {
+            for slot in &self.table.get(index)?.slots {
+                if slot.may_be(ident) {
+                    let seen = slot.read();
+                    if seen.is(ident) {
+                        return Some((slot, seen));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Brings the key's first bucket near.
+    #[inline]
+    pub(crate) fn touch(&self, ident: Ident) -> u64 {
+        let [first, _] = both(ident.print, self.buckets.load(Ordering::Relaxed));
+        self.table.get(first).map_or(0, |bucket| bucket.slots[0].touch() ^ bucket.slots[2].touch())
+    }
+
+    /// A locked empty slot for a key that is not there; none if there is neither room nor memory.
+    pub(crate) fn place(
+        &self,
+        inner: &mut Inner,
+        ident: Ident,
+        budget: &Budget,
+        expired: Expired<'_>,
+    ) -> Option<Locked<'_>> {
+        if self.is_full() {
+            self.sweep(inner, budget, expired);
+            if self.is_full() {
+                self.split(inner, budget, expired);
+            }
+        }
+        for _ in 0..SPLIT_FOR_ONE {
+            let indices = both(ident.print, self.buckets.load(Ordering::Relaxed));
+            let free = indices.into_iter().find_map(|index| self.free_slot(inner, index, budget, expired));
+            let free =
+                free.or_else(|| indices.into_iter().find_map(|index| self.move_one(inner, index, budget, expired)));
+            if let Some(slot) = free {
+                self.keys.fetch_add(1, Ordering::Relaxed);
+                return Some(slot);
+            }
+            if !self.split(inner, budget, expired) {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn is_full(&self) -> bool {
+        self.keys() * 10 >= self.buckets.load(Ordering::Relaxed) * SLOTS * FULL_TENTHS
+    }
+
+    /// A slot of the bucket that is empty, or whose key may be forgotten.
+    fn free_slot(&self, inner: &mut Inner, index: usize, budget: &Budget, expired: Expired<'_>) -> Option<Locked<'_>> {
+        let slots = &self.table.get(index)?.slots;
+        let empty = slots.iter().find(|slot| slot.read().is_empty());
+        let slot = empty.or_else(|| slots.iter().find(|slot| self.purge(inner, slot, budget, expired)))?;
+        slot.lock(slot.read())
+    }
+
+    /// Empties a slot of the bucket by moving its key to that key's other bucket.
+    fn move_one(&self, inner: &mut Inner, index: usize, budget: &Budget, expired: Expired<'_>) -> Option<Locked<'_>> {
+        let buckets = self.buckets.load(Ordering::Relaxed);
+        for slot in &self.table.get(index)?.slots {
+            let seen = slot.read();
+            let [first, second] = both(seen.print, buckets);
+            let other = if first == index { second } else { first };
+            if other != index
+                && !seen.is_empty()
+                && let Some(target) = self.free_slot(inner, other, budget, expired)
+            {
+                let locked = lock_slot(slot);
+                relocate(locked, target);
+                return slot.lock(slot.read());
+            }
+        }
+        None
+    }
+
+    /// Looks at the next buckets for keys that may be forgotten.
+    fn sweep(&self, inner: &mut Inner, budget: &Budget, expired: Expired<'_>) {
+        for _ in 0..SWEPT {
+            inner.hand = (inner.hand + 1) % self.buckets.load(Ordering::Relaxed);
+            let Some(bucket) = self.table.get(inner.hand) else { return };
+            for slot in &bucket.slots {
+                self.purge(inner, slot, budget, expired);
+            }
+        }
+    }
+
+    /// Forgets the slot's key if it may be; answers whether it did.
+    fn purge(&self, inner: &mut Inner, slot: &Slot, budget: &Budget, expired: Expired<'_>) -> bool {
+        let seen = slot.read();
+        if seen.is_empty() || !expired(&seen) {
+            return false;
+        }
+        // Somebody may be charging it just now: then it stays.
+        let Some(locked) = slot.lock(seen) else { return false };
+        self.forget(inner, locked, budget);
+        true
+    }
+
+    /// Empties a slot and frees its record.
+    pub(crate) fn forget(&self, inner: &mut Inner, locked: Locked<'_>, budget: &Budget) {
+        if locked.seen.boxed() {
+            self.unkeep(inner, Mirror::unpack(locked.seen.words).record, budget);
+        }
+        locked.clear();
+        self.keys.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Splits the next bucket in two; answers whether there was memory for it.
+    fn split(&self, inner: &mut Inner, budget: &Budget, expired: Expired<'_>) -> bool {
+        let new = self.buckets.load(Ordering::Relaxed);
+        if new >= self.table.most() || new >= u32::MAX as usize {
+            return false;
+        }
+        let missing = self.table.missing(new);
+        if missing > 0 {
+            if !budget.take(missing * size_of::<Bucket>()) {
+                return false;
+            }
+            self.table.extend(new, Bucket::empty);
+        }
+        let old = new - (1 << new.ilog2());
+        let (Some(from), Some(to)) = (self.table.get(old), self.table.get(new)) else { return false };
+        let mut free = to.slots.iter();
+        for slot in &from.slots {
+            self.purge(inner, slot, budget, expired);
+            let locked = lock_slot(slot);
+            let stays = locked.seen.is_empty() || both(locked.seen.print, new + 1).contains(&old);
+            if !stays && let Some(target) = free.next().map(lock_slot) {
+                relocate(locked, target);
+            }
+        }
+        self.buckets.store(new + 1, Ordering::Release);
+        true
+    }
+
+    /// Takes back a place that was not filled.
+    pub(crate) fn unplace(&self, place: Locked<'_>) {
+        drop(place);
+        self.keys.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Takes back a record no slot tells of.
+    pub(crate) fn unkeep(&self, inner: &mut Inner, index: usize, budget: &Budget) {
+        if let Some(mut record) = self.record(index) {
+            budget.give_back(std::mem::take(&mut *record).counted);
+            inner.free.push(index);
+        }
+    }
+
+    /// Keeps `record`; answers its number, or nothing if there is no memory for one more.
+    pub(crate) fn keep(&self, inner: &mut Inner, record: Record, budget: &Budget) -> Option<usize> {
+        let index = match inner.free.pop() {
+            Some(index) => index,
+            None => {
+                let missing = self.records.missing(inner.made);
+                if missing > 0 {
+                    if !budget.take(missing * size_of::<Mutex<Record>>()) {
+                        return None;
+                    }
+                    self.records.extend(inner.made, || Mutex::new(Record::default()));
+                }
+                inner.made += 1;
+                inner.made - 1
+            }
+        };
+        *lock(self.records.get(index)?) = record;
+        Some(index)
+    }
+
+    /// The record of that number. Used by the holder of its slot only.
+    #[inline]
+    pub(crate) fn record(&self, index: usize) -> Option<MutexGuard<'_, Record>> {
+        self.records.get(index).map(|record| lock(record))
+    }
+
+    /// Every slot in use, for who holds the shard's lock.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        let buckets = self.buckets.load(Ordering::Relaxed);
+        (0..buckets).filter_map(|index| self.table.get(index)).flat_map(|bucket| &bucket.slots)
+    }
+}
+
+/// The two buckets of a print, if there are `buckets`.
+#[inline]
+fn both(print: u64, buckets: usize) -> [usize; 2] {
+    [bucket_of(print as u32, buckets), bucket_of((print >> 32) as u32, buckets)]
+}
+
+#[inline]
+fn bucket_of(half: u32, buckets: usize) -> usize {
+    // buckets is at least 8.
+    let below = 1 << buckets.ilog2();
+    let index = half as usize & (2 * below - 1);
+    if index < buckets { index } else { index & (below - 1) }
+}
+
+/// Locks a slot, whatever is in it.
+pub(crate) fn lock_slot(slot: &Slot) -> Locked<'_> {
+    let mut tries = 0;
+    loop {
+        if let Some(locked) = slot.lock(slot.read()) {
+            return locked;
+        }
+        relax(&mut tries);
+    }
+}
+
+/// Moves a key. It is in its new place before it leaves the old one.
+fn relocate(from: Locked<'_>, to: Locked<'_>) {
+    let seen = from.seen;
+    to.fill(seen.print, seen.mark(), seen.words, seen.boxed());
+    from.clear();
+}

@@ -1,0 +1,198 @@
+//! One key's place: a print, a head and two words, all atomic.
+//!
+//! The head holds a mark (the rest of the identity), a version that every change raises, whether
+//! the words are a packed state or say where a record is, and a lock bit. Who only reads, reads the
+//! head before and after: if it is the same and not locked, nothing changed in between. Who changes,
+//! locks by compare-and-swap against the head that was read, so a decision made from those words is
+//! charged only if they still stand. Whoever holds a slot waits for nothing, so waiting for one is
+//! short.
+//!
+//! ```text
+//! head   63        32 31        2   1     0
+//!        mark         version     boxed  locked
+//! ```
+
+use crate::ident::Ident;
+use crate::sync::{AtomicU64, Ordering, fence, relax};
+
+const LOCKED: u64 = 1;
+const BOXED: u64 = 2;
+const VERSION: u64 = 4;
+const MARK_SHIFT: u32 = 32;
+
+/// A place for a key.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    print: AtomicU64,
+    head: AtomicU64,
+    words: [AtomicU64; 2],
+}
+
+/// What was in a slot at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    head: u64,
+    /// Zero if the slot was empty.
+    pub(crate) print: u64,
+    pub(crate) words: [u64; 2],
+}
+
+impl Seen {
+    pub(crate) fn boxed(&self) -> bool {
+        self.head & BOXED != 0
+    }
+
+    pub(crate) fn mark(&self) -> u32 {
+        (self.head >> MARK_SHIFT) as u32
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.print == 0
+    }
+
+    #[inline]
+    pub(crate) fn is(&self, ident: Ident) -> bool {
+        self.print == ident.print && self.mark() == ident.mark
+    }
+}
+
+impl Slot {
+    pub(crate) fn empty() -> Self {
+        let word = || AtomicU64::new(0);
+        Self { print: word(), head: word(), words: [word(), word()] }
+    }
+
+    /// Whether the key may be here: cheap, and to be asked again.
+    #[inline]
+    pub(crate) fn may_be(&self, ident: Ident) -> bool {
+        self.print.load(Ordering::Relaxed) == ident.print
+    }
+
+    /// Brings the slot near: what comes is not to be believed.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        self.print.load(Ordering::Relaxed)
+    }
+
+    /// What is in the slot, all of one moment.
+    #[inline]
+    pub(crate) fn read(&self) -> Seen {
+        let mut tries = 0;
+        loop {
+            let head = self.head.load(Ordering::Acquire);
+            if head & LOCKED == 0 {
+                let print = self.print.load(Ordering::Relaxed);
+                let words = [self.words[0].load(Ordering::Relaxed), self.words[1].load(Ordering::Relaxed)];
+                // The loads above come before the one below.
+                fence(Ordering::Acquire);
+                if self.head.load(Ordering::Relaxed) == head {
+                    return Seen { head, print, words };
+                }
+            }
+            relax(&mut tries);
+        }
+    }
+
+    /// Locks the slot if it is still as it was seen.
+    #[inline]
+    pub(crate) fn lock(&self, seen: Seen) -> Option<Locked<'_>> {
+        let locked = self.head.compare_exchange(seen.head, seen.head | LOCKED, Ordering::Acquire, Ordering::Relaxed);
+        locked.ok()?;
+        // Whoever sees what is stored from here on sees the lock too.
+        fence(Ordering::Release);
+        Some(Locked { slot: self, seen })
+    }
+
+    /// Replaces packed words by others if the slot is still as it was seen.
+    #[inline]
+    pub(crate) fn replace(&self, seen: Seen, words: [u64; 2]) -> bool {
+        let locked = self.lock(seen);
+        let replaced = locked.is_some();
+        if let Some(locked) = locked {
+            locked.put(words);
+        }
+        replaced
+    }
+}
+
+/// A slot nobody else changes. Dropped, it is as it was.
+#[derive(Debug)]
+pub(crate) struct Locked<'a> {
+    slot: &'a Slot,
+    pub(crate) seen: Seen,
+}
+
+impl Locked<'_> {
+    /// Changes the words and unlocks.
+    #[inline]
+    pub(crate) fn put(self, words: [u64; 2]) {
+        let seen = self.seen;
+        self.finish(seen.print, seen.head, words);
+    }
+
+    /// The same, the words being packed or not from now on.
+    pub(crate) fn put_as(self, words: [u64; 2], boxed: bool) {
+        let seen = self.seen;
+        let head = if boxed { seen.head | BOXED } else { seen.head & !BOXED };
+        self.finish(seen.print, head, words);
+    }
+
+    /// Puts a key into an empty slot.
+    pub(crate) fn fill(self, print: u64, mark: u32, words: [u64; 2], boxed: bool) {
+        let version = self.seen.head & u64::from(u32::MAX) & !(LOCKED | BOXED);
+        let head = u64::from(mark) << MARK_SHIFT | version | if boxed { BOXED } else { 0 };
+        self.finish(print, head, words);
+    }
+
+    /// Empties the slot.
+    pub(crate) fn clear(self) {
+        let head = self.seen.head & !BOXED;
+        self.finish(0, head, [0, 0]);
+    }
+
+    #[inline]
+    fn finish(self, print: u64, head: u64, words: [u64; 2]) {
+        let slot = self.slot;
+        // Dropping would unlock with the old version.
+        std::mem::forget(self);
+        slot.print.store(print, Ordering::Relaxed);
+        slot.words[0].store(words[0], Ordering::Relaxed);
+        slot.words[1].store(words[1], Ordering::Relaxed);
+        // The version wraps within its own bits.
+        let low = (head as u32 & !(LOCKED as u32)).wrapping_add(VERSION as u32);
+        slot.head.store(head >> MARK_SHIFT << MARK_SHIFT | u64::from(low), Ordering::Release);
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.slot.head.store(self.seen.head, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(tollgate_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_wraps_without_touching_what_is_beside_it() {
+        let slot = Slot::empty();
+        slot.head.store(u64::from(u32::MAX & !3), Ordering::Relaxed);
+        let locked = slot.lock(slot.read()).unwrap();
+        locked.fill(5, 0xabcd_ef01, [1, 2], true);
+        let seen = slot.read();
+        assert_eq!((seen.mark(), seen.boxed(), seen.words, seen.print), (0xabcd_ef01, true, [1, 2], 5));
+        assert_eq!(seen.head & u64::from(u32::MAX & !3), 0);
+    }
+
+    #[test]
+    fn what_changed_since_it_was_seen_is_not_replaced() {
+        let slot = Slot::empty();
+        let seen = slot.read();
+        assert!(slot.replace(seen, [1, 1]));
+        assert!(!slot.replace(seen, [2, 2]), "the version is another");
+        assert_eq!(slot.read().words, [1, 1]);
+        drop(slot.lock(slot.read()));
+        assert!(slot.replace(slot.read(), [3, 3]), "a lock let go leaves the slot usable");
+    }
+}

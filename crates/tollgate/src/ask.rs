@@ -1,0 +1,64 @@
+//! A question to a gate: a key, a cost, a mode.
+
+use tollgate_core::{Cost, Decision, Detail, Mode, Request};
+
+use crate::error::Error;
+use crate::gate::Gate;
+
+/// A question that is not asked yet: see [`Gate::ask`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a question is decided by check or peek"]
+pub struct Ask<'a> {
+    gate: &'a Gate,
+    key: &'a [u8],
+    cost: u64,
+    mode: Option<Mode>,
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn new(gate: &'a Gate, key: &'a [u8]) -> Self {
+        Self { gate, key, cost: 1, mode: None }
+    }
+
+    /// For so many units; 0 only looks.
+    pub fn cost(self, cost: u64) -> Self {
+        Self { cost, ..self }
+    }
+
+    /// Under another mode than the policy's.
+    pub fn mode(self, mode: Mode) -> Self {
+        Self { mode: Some(mode), ..self }
+    }
+
+    /// Decides, and charges what is granted.
+    pub fn check(self) -> Result<Decision, Error> {
+        Ok(self.gate.store().check(self.gate.prepared(), self.key, &self.request()?)?)
+    }
+
+    /// The same, with each limit's part in policy order.
+    pub fn check_full(self) -> Result<(Decision, Vec<Detail>), Error> {
+        Ok(self.gate.store().check_full(self.gate.prepared(), self.key, &self.request()?)?)
+    }
+
+    /// What a check would answer, charging nothing.
+    pub fn peek(self) -> Result<Decision, Error> {
+        Ok(self.gate.store().check(self.gate.prepared(), self.key, &self.request()?.peek())?)
+    }
+
+    pub(crate) fn gate(&self) -> &'a Gate {
+        self.gate
+    }
+
+    pub(crate) fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
+    pub(crate) fn units(&self) -> Result<Cost, Error> {
+        Cost::new(self.cost).ok_or(Error::Cost(self.cost))
+    }
+
+    fn request(&self) -> Result<Request, Error> {
+        let request = Request::cost(self.units()?);
+        Ok(Request { mode: self.mode, ..request })
+    }
+}

@@ -1,0 +1,93 @@
+//! Making a gate.
+
+use tollgate_core::{Clock, Policy};
+use tollgate_memory::{DEFAULT_CAP, LEAST_CAP, Memory, Monotonic};
+
+use crate::error::Error;
+use crate::gate::Gate;
+
+/// What a gate is made of: see [`Gate::builder`].
+///
+/// ```
+/// use tollgate::{Gate, Manual, Micros};
+/// let clock = Manual::default();
+/// let gate = Gate::builder()
+///     .named("login", "5/min")
+///     .named("search", "10/s gcra burst=20")
+///     .memory_cap(16 << 20)
+///     .clock(clock.clone())
+///     .build()?;
+/// let login = gate.policy("login").unwrap();
+/// assert!((0..5).all(|_| login.check("alice").is_ok_and(|decision| decision.allowed)));
+/// assert!(!login.check("alice")?.allowed);
+/// clock.advance(Micros::from_secs(60));
+/// assert!(login.check("alice")?.allowed);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Default)]
+pub struct Builder {
+    policies: Vec<Result<Policy, Error>>,
+    cap: Option<usize>,
+    clock: Option<Box<dyn Clock>>,
+}
+
+impl Builder {
+    /// Adds a policy of this text, without a name.
+    #[must_use]
+    pub fn policy(self, text: &str) -> Self {
+        let policy = text.parse().map_err(Error::from);
+        self.add(policy)
+    }
+
+    /// Adds a policy of this text under a name. The gate checks against the first policy given;
+    /// [`Gate::policy`] has the others.
+    #[must_use]
+    pub fn named(self, name: &str, text: &str) -> Self {
+        let policy = text.parse::<Policy>().map_err(Error::from).and_then(|policy| Ok(policy.with_name(name)?));
+        self.add(policy)
+    }
+
+    /// Adds a policy made by other means.
+    #[must_use]
+    pub fn value(self, policy: Policy) -> Self {
+        self.add(Ok(policy))
+    }
+
+    fn add(mut self, policy: Result<Policy, Error>) -> Self {
+        self.policies.push(policy);
+        self
+    }
+
+    /// The most bytes the store takes; 64 MiB if not given.
+    #[must_use]
+    pub fn memory_cap(self, bytes: usize) -> Self {
+        Self { cap: Some(bytes), ..self }
+    }
+
+    /// Another clock than the process's monotonic one.
+    #[must_use]
+    pub fn clock(self, clock: impl Clock + 'static) -> Self {
+        Self { clock: Some(Box::new(clock)), ..self }
+    }
+
+    /// Makes the gate.
+    pub fn build(self) -> Result<Gate, Error> {
+        let policies: Vec<Policy> = self.policies.into_iter().collect::<Result<_, _>>()?;
+        if policies.is_empty() {
+            return Err(Error::NoPolicy);
+        }
+        for (index, policy) in policies.iter().enumerate() {
+            if policies[..index].iter().any(|other| other.name() == policy.name()) {
+                return Err(Error::SameName(policy.name().to_owned()));
+            }
+        }
+        let cap = self.cap.unwrap_or(DEFAULT_CAP);
+        if cap < LEAST_CAP {
+            return Err(Error::Cap(cap));
+        }
+        let clock = self.clock.unwrap_or_else(|| Box::new(Monotonic::new()));
+        let memory = Memory::with_clock(cap, clock);
+        let prepared: Result<Vec<_>, _> = policies.iter().map(|policy| memory.prepare(policy)).collect();
+        Ok(Gate::over(memory, prepared?.into()))
+    }
+}

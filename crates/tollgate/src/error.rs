@@ -1,0 +1,73 @@
+//! What can be wrong. Nothing was charged then.
+
+use std::fmt;
+
+use tollgate_core::{EXACT, PolicyError, StoreError, TextError};
+use tollgate_memory::LEAST_CAP;
+
+/// Why a gate was not made, or did not decide.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Text that is no policy.
+    Text(TextError),
+    /// Limits or a name that make no policy.
+    Policy(PolicyError),
+    /// No policy was given.
+    NoPolicy,
+    /// Two policies of one name.
+    SameName(String),
+    /// A cap below what the table itself takes.
+    Cap(usize),
+    /// A cost of 2^53 or more.
+    Cost(u64),
+    /// Questions to different stores cannot be decided together.
+    OtherStore,
+    /// The store did not decide.
+    Store(StoreError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(error) => error.fmt(f),
+            Self::Policy(error) => error.fmt(f),
+            Self::NoPolicy => f.write_str("expected a policy; for example .policy(\"100/min\")"),
+            Self::SameName(name) if name.is_empty() => f.write_str("expected one policy without a name, found two"),
+            Self::SameName(name) => write!(f, "expected policy names that differ, found {name} twice"),
+            Self::Cap(cap) => write!(f, "expected a memory cap of at least {LEAST_CAP} bytes, found {cap}"),
+            Self::Cost(cost) => write!(f, "expected a cost from 0 to {}, found {cost}", EXACT - 1),
+            Self::OtherStore => f.write_str("expected questions to one store: make them with gates of one builder"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Text(error) => Some(error),
+            Self::Policy(error) => Some(error),
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<TextError> for Error {
+    fn from(error: TextError) -> Self {
+        Self::Text(error)
+    }
+}
+
+impl From<PolicyError> for Error {
+    fn from(error: PolicyError) -> Self {
+        Self::Policy(error)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -1,0 +1,37 @@
+//! Rate limiting, decided exactly: the crate to depend on.
+//!
+//! ```
+//! use tollgate::Gate;
+//!
+//! let gate = Gate::memory("100/min, 10/s gcra burst=20")?;
+//! let decision = gate.check("user:42")?;
+//! assert!(decision.allowed);
+//! assert_eq!(decision.remaining, 19);
+//! # Ok::<(), tollgate::Error>(())
+//! ```
+//!
+//! A [`Gate`] is a policy over a store; it is cheap to clone and to share between threads. Checking a
+//! known key takes no lock, allocates nothing and, when it is refused, writes nothing.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `gate.rs` | the gate: check, peek, reset, refund, many keys, several together |
+//! | `ask.rs` | a question with a cost and a mode |
+//! | `builder.rs` | policies by name, cap, clock, snapshot |
+//! | `rolling.rs` | seed 004's limiter by its own words |
+//! | `error.rs` | what can be wrong |
+
+mod ask;
+mod builder;
+mod error;
+mod gate;
+
+pub use ask::Ask;
+pub use builder::Builder;
+pub use error::Error;
+pub use gate::Gate;
+pub use tollgate_core::{
+    Clock, Cost, Decision, Detail, Item, Micros, Mode, Policy, PolicyError, Reply, Request, Store, StoreError,
+    TextError, Timestamp, Together, Wait,
+};
+pub use tollgate_memory::{Cached, DEFAULT_CAP, LEAST_CAP, Manual, Memory, Monotonic, Stats};
