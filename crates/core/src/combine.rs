@@ -47,6 +47,7 @@ pub fn decide_with(
     settle(limits, cells, t, ask, &assessed, tell)
 }
 
+#[inline]
 pub(crate) fn ask(policy: &Policy, request: &Request) -> Ask {
     let mode = request.mode.unwrap_or(policy.mode());
     Ask { cost: request.cost.get(), mode, peek: request.peek, needs: request.needs(mode) }
@@ -54,7 +55,7 @@ pub(crate) fn ask(policy: &Policy, request: &Request) -> Ask {
 
 /// As [`decide`] for a policy of one limit that [packs](Limit::packs), on a packed cell. Answers
 /// the words after it too; nothing if the cell has grown out of them, and then nothing is decided.
-#[inline]
+#[inline(always)]
 pub fn decide_packed(
     policy: &Policy,
     words: [u64; 2],

@@ -219,7 +219,7 @@ impl Limit {
     }
 
     /// As [`Limit::step`], on a packed cell.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step_packed(&self, words: [u64; 2], t: Timestamp, ask: Ask) -> Option<(Step, [u64; 2])> {
         self.rule.step_packed(words, t, ask)
     }

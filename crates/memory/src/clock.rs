@@ -3,22 +3,24 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tollgate_core::{Clock, Micros, Timestamp};
 
 /// The process's monotonic clock, set once by the machine's clock and independent of it from then
 /// on: when that is corrected, nothing happens. Time in which the machine sleeps does not pass.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Monotonic {
-    began: Instant,
+    clock: quanta::Clock,
+    began: u64,
     at: Timestamp,
 }
 
 impl Monotonic {
     /// A clock set now.
     pub fn new() -> Self {
-        Self { began: now(), at: wall() }
+        let clock = quanta::Clock::new();
+        Self { began: clock.raw(), clock, at: wall() }
     }
 }
 
@@ -31,7 +33,7 @@ impl Default for Monotonic {
 impl Clock for Monotonic {
     #[inline]
     fn now(&self) -> Timestamp {
-        self.at.plus(Micros::new(now().duration_since(self.began).as_micros() as u64))
+        self.at.plus(Micros::new(self.clock.delta_as_nanos(self.began, self.clock.raw()) / 1_000))
     }
 
     fn is_monotonic(&self) -> bool {
@@ -43,13 +45,6 @@ impl Clock for Monotonic {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place where a process reads its monotonic clock")]
-#[inline]
-fn now() -> Instant {
-    Instant::now()
-}
-
-#[expect(clippy::disallowed_methods, reason = "the one place where a process reads the machine's clock")]
 fn wall() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::saturating(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))

@@ -18,7 +18,7 @@ use crate::held::Held;
 use crate::ident::{Ident, SPACE_BITS, Secret};
 use crate::record::{Mirror, Record};
 use crate::segments::Segments;
-use crate::shard::{Inner, Shard, lock_slot};
+use crate::shard::{Inner, Pair, Shard, lock_slot};
 use crate::slot::{Seen, Slot};
 use crate::space::{OVERFLOW_BUCKETS, Space};
 use crate::sync::{AtomicU64, Ordering, relax};
@@ -29,7 +29,7 @@ pub const DEFAULT_CAP: usize = 64 << 20;
 pub const LEAST_CAP: usize = 1 << 20;
 /// The most policy names.
 pub const MOST_NAMES: usize = 1 << SPACE_BITS;
-const SHARDS: usize = 64;
+const SHARDS: usize = 16;
 /// Keys of a batch whose slots are fetched together.
 const BATCH: usize = 16;
 
@@ -156,10 +156,20 @@ impl Memory {
     }
 
     /// Decides and charges.
-    #[inline]
+    // The answer is written once, where the caller wants it: copying one costs as much as making it.
+    #[inline(always)]
     pub fn check(&self, policy: &Prepared, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
         StoreError::check_key(key)?;
-        Ok(self.shared.decide(policy.target(), policy.space.ident(key), request))
+        let (target, ident) = (policy.target(), policy.space.ident(key));
+        if let Some(decision) = self.shared.decide_known(target, ident, request) {
+            return Ok(decision);
+        }
+        self.check_slowly(target, ident, request)
+    }
+
+    #[inline(never)]
+    fn check_slowly(&self, target: Target<'_>, ident: Ident, request: &Request) -> Result<Decision, StoreError> {
+        Ok(self.shared.decide(target, ident, request))
     }
 
     /// The same, with each limit's part.
@@ -262,7 +272,7 @@ impl Shared {
         let next = names.len() as u16;
         let index = *names.entry(policy.name().into()).or_insert(next);
         self.spaces.extend(usize::from(index), OnceLock::new);
-        let make = || Arc::new(Space::new(policy.clone(), index, &self.secret));
+        let make = || Arc::new(Space::new(policy.clone(), index, &self.secret, self.clock.is_monotonic()));
         let space = self.spaces.get(usize::from(index)).map(|place| Arc::clone(place.get_or_init(make)));
         let space = space.ok_or(StoreError::Names(MOST_NAMES))?;
         if policy.name().is_empty() {
@@ -286,7 +296,38 @@ impl Shared {
         if space.wall { self.clock.wall() } else { self.clock.now() }
     }
 
-    #[inline]
+    /// Decides what is most often asked: a known key in two words that nobody else charges just now.
+    #[inline(always)]
+    fn decide_known(&self, target: Target<'_>, ident: Ident, request: &Request) -> Option<Decision> {
+        let t = self.now(target.space);
+        self.decide_near(t, target, ident, self.shard(ident).pair(ident)?, request)
+    }
+
+    /// The same at a time that was just read; nothing if the key was charged since.
+    #[inline(always)]
+    fn decide_near(
+        &self,
+        t: Timestamp,
+        target: Target<'_>,
+        ident: Ident,
+        pair: Pair<'_>,
+        request: &Request,
+    ) -> Option<Decision> {
+        let (slot, seen) = pair.find(ident)?;
+        if !target.is_own {
+            return None;
+        }
+        if seen.boxed() {
+            return Mirror::unpack(seen.words).refusal(target.policy, request, t, target.space.near);
+        }
+        // The first word is a time not after the latest charge.
+        if seen.words[0] > t.get() {
+            return None;
+        }
+        let (decision, words) = decide_packed(target.policy, seen.words, t, request)?;
+        (words == seen.words || slot.replace(seen, words)).then_some(decision)
+    }
+
     fn decide(&self, target: Target<'_>, ident: Ident, request: &Request) -> Decision {
         let shard = self.shard(ident);
         let mut tries = 0;
@@ -308,22 +349,24 @@ impl Shared {
         request: &Request,
         decisions: &mut Vec<Decision>,
     ) {
+        // In rounds, so that each is short and the fetches of the third are all under way at once.
         let mut idents = [Ident::new(0, 0, 0); BATCH];
-        let mut near = 0;
         for (ident, key) in idents.iter_mut().zip(keys) {
             *ident = target.space.ident(key.as_ref());
-            near ^= self.shard(*ident).touch(*ident);
         }
-        // The loads above are wanted, though nothing depends on them.
+        let mut pairs = [None; BATCH];
+        for (pair, ident) in pairs.iter_mut().zip(&idents[..keys.len()]) {
+            *pair = self.shard(*ident).pair(*ident);
+        }
+        let near = pairs.iter().flatten().fold(0, |near, pair| near ^ pair.touch());
+        // The fetches are wanted, though nothing depends on them.
         std::hint::black_box(near);
-        let found = idents.map(|ident| self.shard(ident).find(ident));
         let t = self.now(target.space);
-        for (ident, found) in idents.into_iter().zip(found).take(keys.len()) {
-            let tried = found.map(|(slot, seen)| self.decide_seen(target, self.shard(ident), slot, seen, t, request));
-            decisions.push(match tried {
-                Some(Tried::Done(decision)) => decision,
-                _ => self.decide(target, ident, request),
-            });
+        for (ident, pair) in idents.iter().zip(pairs).take(keys.len()) {
+            match pair.and_then(|pair| self.decide_near(t, target, *ident, pair, request)) {
+                Some(decision) => decisions.push(decision),
+                None => decisions.push(self.decide(target, *ident, request)),
+            }
         }
     }
 
@@ -361,10 +404,8 @@ impl Shared {
         request: &Request,
     ) -> Tried {
         let mirror = Mirror::unpack(seen.words);
-        let near =
-            if self.clock.is_monotonic() && !target.space.wall { Micros::new(u64::MAX) } else { target.space.near };
         if target.is_own
-            && let Some(refused) = mirror.refusal(target.policy, request, t, near)
+            && let Some(refused) = mirror.refusal(target.policy, request, t, target.space.near)
         {
             return Tried::Done(refused);
         }

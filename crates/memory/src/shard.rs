@@ -12,18 +12,21 @@
 use crate::budget::Budget;
 use crate::ident::Ident;
 use crate::record::{MOST_RECORDS, Mirror, Record};
-use crate::segments::Segments;
+use crate::segments::{SEGMENT, Segments};
 use crate::slot::{Locked, Seen, Slot};
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering, lock, relax};
 
 const SLOTS: usize = 4;
-const FIRST_BUCKETS: usize = 8;
-/// Above so many keys in ten slots the table grows.
-const FULL_TENTHS: usize = 8;
+const FIRST_BUCKETS: usize = SEGMENT;
+/// Above so many keys in a hundred slots the table grows.
+const FULL_PERCENT: usize = 78;
 /// Buckets looked at for keys to forget before the table grows, by every key that is new.
 const SWEPT: usize = 2;
 /// Buckets split for one key at most: a few when both its buckets are full of keys that cannot move.
 const SPLIT_FOR_ONE: usize = 32;
+
+/// Buckets looked at to make room for one key.
+const WAYS: usize = 256;
 
 /// Two cache lines.
 #[derive(Debug)]
@@ -36,7 +39,59 @@ impl Bucket {
     fn empty() -> Self {
         Self { slots: std::array::from_fn(|_| Slot::empty()) }
     }
+
+    /// The slot the key may be in, else `other`.
+    #[inline(always)]
+    fn may_have<'a>(&'a self, ident: Ident, mut other: Option<&'a Slot>) -> Option<&'a Slot> {
+        for slot in &self.slots {
+            other = if slot.may_be(ident) { Some(slot) } else { other };
+        }
+        other
+    }
+
+    #[inline(always)]
+    fn touch(&self) -> u64 {
+        self.slots[0].touch() ^ self.slots[SLOTS / 2].touch()
+    }
 }
+
+/// The two buckets a key may be in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair<'a> {
+    first: &'a Bucket,
+    second: &'a Bucket,
+}
+
+impl<'a> Pair<'a> {
+    /// Brings both near; the answer is not to be believed.
+    #[inline(always)]
+    pub(crate) fn touch(&self) -> u64 {
+        self.first.touch() ^ self.second.touch()
+    }
+
+    /// The slot of a key and what was in it.
+    #[inline(always)]
+    pub(crate) fn find(&self, ident: Ident) -> Option<(&'a Slot, Seen)> {
+        // Which slot it is cannot be foretold, so nothing branches on it, and both buckets are fetched at
+        // once: then the next key is on its way while this one is fetched.
+        let found = self.second.may_have(ident, self.first.may_have(ident, None));
+        let slot = found?;
+        let seen = slot.read();
+        if seen.is(ident) { Some((slot, seen)) } else { self.find_among_likes(ident) }
+    }
+
+    /// The same where two keys have one print, or the key has just moved.
+    #[cold]
+    fn find_among_likes(&self, ident: Ident) -> Option<(&'a Slot, Seen)> {
+        let slots = self.first.slots.iter().chain(&self.second.slots);
+        slots.map(|slot| (slot, slot.read())).find(|(_, seen)| seen.is(ident))
+    }
+}
+
+/// A record in its place: two cache lines, not three.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Kept(Mutex<Record>);
 
 /// A part of the table with its records.
 #[derive(Debug)]
@@ -44,7 +99,7 @@ pub(crate) struct Shard {
     /// The buckets in use.
     buckets: AtomicUsize,
     table: Segments<Bucket>,
-    records: Segments<Mutex<Record>>,
+    records: Segments<Kept>,
     keys: AtomicUsize,
     inner: Mutex<Inner>,
 }
@@ -66,7 +121,7 @@ impl Shard {
     /// A shard that can take up to about `bytes`.
     pub(crate) fn new(bytes: usize, budget: &Budget) -> Self {
         let buckets = (bytes / size_of::<Bucket>()).clamp(FIRST_BUCKETS, 1 << 31);
-        let records = (bytes / size_of::<Record>()).clamp(1, MOST_RECORDS);
+        let records = (bytes / size_of::<Kept>()).clamp(1, MOST_RECORDS);
         let table = Segments::new(buckets);
         budget.count(FIRST_BUCKETS * size_of::<Bucket>() + size_of::<Self>());
         table.extend(0, Bucket::empty);
@@ -89,27 +144,16 @@ impl Shard {
     }
 
     /// The slot of a key and what was in it. Finding nothing is believed only under the shard's lock.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, ident: Ident) -> Option<(&Slot, Seen)> {
-        let buckets = self.buckets.load(Ordering::Acquire);
-        for index in both(ident.print, buckets) {
-            for slot in &self.table.get(index)?.slots {
-                if slot.may_be(ident) {
-                    let seen = slot.read();
-                    if seen.is(ident) {
-                        return Some((slot, seen));
-                    }
-                }
-            }
-        }
-        None
+        self.pair(ident)?.find(ident)
     }
 
-    /// Brings the key's first bucket near.
-    #[inline]
-    pub(crate) fn touch(&self, ident: Ident) -> u64 {
-        let [first, _] = both(ident.print, self.buckets.load(Ordering::Relaxed));
-        self.table.get(first).map_or(0, |bucket| bucket.slots[0].touch() ^ bucket.slots[2].touch())
+    /// The two buckets a key may be in.
+    #[inline(always)]
+    pub(crate) fn pair(&self, ident: Ident) -> Option<Pair<'_>> {
+        let [first, second] = both(ident.print, self.buckets.load(Ordering::Acquire));
+        Some(Pair { first: self.table.get(first)?, second: self.table.get(second)? })
     }
 
     /// A locked empty slot for a key that is not there; none if there is neither room nor memory.
@@ -129,8 +173,7 @@ impl Shard {
         for _ in 0..SPLIT_FOR_ONE {
             let indices = both(ident.print, self.buckets.load(Ordering::Relaxed));
             let free = indices.into_iter().find_map(|index| self.free_slot(inner, index, budget, expired));
-            let free =
-                free.or_else(|| indices.into_iter().find_map(|index| self.move_one(inner, index, budget, expired)));
+            let free = free.or_else(|| self.make_room(inner, indices, budget, expired));
             if let Some(slot) = free {
                 self.keys.fetch_add(1, Ordering::Relaxed);
                 return Some(slot);
@@ -143,7 +186,7 @@ impl Shard {
     }
 
     fn is_full(&self) -> bool {
-        self.keys() * 10 >= self.buckets.load(Ordering::Relaxed) * SLOTS * FULL_TENTHS
+        self.keys() * 100 >= self.buckets.load(Ordering::Relaxed) * SLOTS * FULL_PERCENT
     }
 
     /// A slot of the bucket that is empty, or whose key may be forgotten.
@@ -154,23 +197,52 @@ impl Shard {
         slot.lock(slot.read())
     }
 
-    /// Empties a slot of the bucket by moving its key to that key's other bucket.
-    fn move_one(&self, inner: &mut Inner, index: usize, budget: &Budget, expired: Expired<'_>) -> Option<Locked<'_>> {
+    /// Empties a slot of the buckets by moving keys along: one to its other bucket, whose key goes to
+    /// its own other bucket, until one is free. Looks at the shortest ways first, and not at many.
+    fn make_room(
+        &self,
+        inner: &mut Inner,
+        from: [usize; 2],
+        budget: &Budget,
+        expired: Expired<'_>,
+    ) -> Option<Locked<'_>> {
         let buckets = self.buckets.load(Ordering::Relaxed);
-        for slot in &self.table.get(index)?.slots {
-            let seen = slot.read();
-            let [first, second] = both(seen.print, buckets);
-            let other = if first == index { second } else { first };
-            if other != index
-                && !seen.is_empty()
-                && let Some(target) = self.free_slot(inner, other, budget, expired)
-            {
-                let locked = lock_slot(slot);
-                relocate(locked, target);
-                return slot.lock(slot.read());
+        // A way of `WAYS` steps: the bucket, and the step and slot it was come to from.
+        let mut ways: Vec<(usize, usize, usize)> = from.into_iter().map(|index| (index, usize::MAX, 0)).collect();
+        let mut next = 0;
+        while next < ways.len() && ways.len() < WAYS {
+            let (index, ..) = ways[next];
+            for (place, slot) in self.table.get(index)?.slots.iter().enumerate() {
+                let seen = slot.read();
+                let [first, second] = both(seen.print, buckets);
+                let other = if first == index { second } else { first };
+                if let Some(target) = self.free_slot(inner, other, budget, expired) {
+                    return self.move_along(&ways, next, place, target);
+                }
+                if ways.iter().all(|(seen, ..)| *seen != other) {
+                    ways.push((other, next, place));
+                }
             }
+            next += 1;
         }
         None
+    }
+
+    /// Moves the key of each step's slot to where the next one was, from the end of the way.
+    fn move_along<'a>(
+        &'a self,
+        ways: &[(usize, usize, usize)],
+        mut step: usize,
+        mut place: usize,
+        mut target: Locked<'a>,
+    ) -> Option<Locked<'a>> {
+        while let Some((index, before, from)) = ways.get(step).copied() {
+            let slot = &self.table.get(index)?.slots[place];
+            relocate(lock_slot(slot), target);
+            target = slot.lock(slot.read())?;
+            (step, place) = (before, from);
+        }
+        Some(target)
     }
 
     /// Looks at the next buckets for keys that may be forgotten.
@@ -254,23 +326,23 @@ impl Shard {
             None => {
                 let missing = self.records.missing(inner.made);
                 if missing > 0 {
-                    if !budget.take(missing * size_of::<Mutex<Record>>()) {
+                    if !budget.take(missing * size_of::<Kept>()) {
                         return None;
                     }
-                    self.records.extend(inner.made, || Mutex::new(Record::default()));
+                    self.records.extend(inner.made, Kept::default);
                 }
                 inner.made += 1;
                 inner.made - 1
             }
         };
-        *lock(self.records.get(index)?) = record;
+        *lock(&self.records.get(index)?.0) = record;
         Some(index)
     }
 
     /// The record of that number. Used by the holder of its slot only.
     #[inline]
     pub(crate) fn record(&self, index: usize) -> Option<MutexGuard<'_, Record>> {
-        self.records.get(index).map(|record| lock(record))
+        self.records.get(index).map(|kept| lock(&kept.0))
     }
 
     /// Every slot in use, for who holds the shard's lock.
@@ -283,15 +355,12 @@ impl Shard {
 /// The two buckets of a print, if there are `buckets`.
 #[inline]
 fn both(print: u64, buckets: usize) -> [usize; 2] {
-    [bucket_of(print as u32, buckets), bucket_of((print >> 32) as u32, buckets)]
-}
-
-#[inline]
-fn bucket_of(half: u32, buckets: usize) -> usize {
-    // buckets is at least 8.
+    // There is at least one.
     let below = 1 << buckets.ilog2();
-    let index = half as usize & (2 * below - 1);
-    if index < buckets { index } else { index & (below - 1) }
+    [print as u32, (print >> 32) as u32].map(|half| {
+        let index = half as usize & (2 * below - 1);
+        if index < buckets { index } else { index & (below - 1) }
+    })
 }
 
 /// Locks a slot, whatever is in it.

@@ -177,12 +177,12 @@ mod tests {
     #[test]
     fn a_version_wraps_without_touching_what_is_beside_it() {
         let slot = Slot::empty();
-        slot.head.store(u64::from(u32::MAX & !3), Ordering::Relaxed);
+        slot.head.store(u64::from(!3u32), Ordering::Relaxed);
         let locked = slot.lock(slot.read()).unwrap();
         locked.fill(5, 0xabcd_ef01, [1, 2], true);
         let seen = slot.read();
         assert_eq!((seen.mark(), seen.boxed(), seen.words, seen.print), (0xabcd_ef01, true, [1, 2], 5));
-        assert_eq!(seen.head & u64::from(u32::MAX & !3), 0);
+        assert_eq!(seen.head & u64::from(!3u32), 0);
     }
 
     #[test]

@@ -26,13 +26,14 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    pub(crate) fn new(own: Policy, index: u16, secret: &Secret) -> Self {
-        let aligned = |align| align == Some(Align::Clock);
+    /// `monotonic` tells whether the store's clock never goes back.
+    pub(crate) fn new(own: Policy, index: u16, secret: &Secret, monotonic: bool) -> Self {
+        let wall = own.limits().iter().all(|limit| limit.rule().numbers().2.align == Some(Align::Clock));
         Self {
             packs: own.limits().len() == 1 && own.limits()[0].packs(),
-            wall: own.limits().iter().all(|limit| aligned(limit.rule().numbers().2.align)),
+            wall,
             least: record::least_bytes(&own),
-            near: record::near(&own),
+            near: if monotonic && !wall { Micros::new(u64::MAX) } else { record::near(&own) },
             idents: Idents::new(secret, own.name(), index),
             index,
             own,

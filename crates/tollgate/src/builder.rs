@@ -73,9 +73,6 @@ impl Builder {
     /// Makes the gate.
     pub fn build(self) -> Result<Gate, Error> {
         let policies: Vec<Policy> = self.policies.into_iter().collect::<Result<_, _>>()?;
-        if policies.is_empty() {
-            return Err(Error::NoPolicy);
-        }
         for (index, policy) in policies.iter().enumerate() {
             if policies[..index].iter().any(|other| other.name() == policy.name()) {
                 return Err(Error::SameName(policy.name().to_owned()));
@@ -87,7 +84,8 @@ impl Builder {
         }
         let clock = self.clock.unwrap_or_else(|| Box::new(Monotonic::new()));
         let memory = Memory::with_clock(cap, clock);
-        let prepared: Result<Vec<_>, _> = policies.iter().map(|policy| memory.prepare(policy)).collect();
-        Ok(Gate::over(memory, prepared?.into()))
+        let prepared: Vec<_> = policies.iter().map(|policy| memory.prepare(policy)).collect::<Result<_, _>>()?;
+        let first = prepared.first().cloned().ok_or(Error::NoPolicy)?;
+        Ok(Gate::over(memory, first, prepared.into()))
     }
 }

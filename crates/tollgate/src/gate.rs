@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Cost, Decision, Policy, Request, Timestamp, Together};
+use tollgate_core::{Cost, Decision, Policy, Request, StoreError, Timestamp, Together};
 use tollgate_memory::{Memory, Prepared, Stats};
 
 use crate::ask::Ask;
@@ -24,9 +24,9 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Gate {
     memory: Memory,
+    prepared: Prepared,
+    /// Those that [`Gate::policy`] finds.
     policies: Arc<[Prepared]>,
-    /// The one of `policies` that this gate checks against.
-    index: usize,
 }
 
 impl Gate {
@@ -40,14 +40,14 @@ impl Gate {
         Builder::default()
     }
 
-    pub(crate) fn over(memory: Memory, policies: Arc<[Prepared]>) -> Self {
-        Self { memory, policies, index: 0 }
+    pub(crate) fn over(memory: Memory, prepared: Prepared, policies: Arc<[Prepared]>) -> Self {
+        Self { memory, prepared, policies }
     }
 
     /// Decides a request for one unit, and charges it if it is allowed.
     #[inline]
-    pub fn check(&self, key: impl AsRef<[u8]>) -> Result<Decision, Error> {
-        Ok(self.memory.check(self.prepared(), key.as_ref(), &Request::ONE)?)
+    pub fn check(&self, key: impl AsRef<[u8]>) -> Result<Decision, StoreError> {
+        self.memory.check(self.prepared(), key.as_ref(), &Request::ONE)
     }
 
     /// What a check would answer, charging nothing.
@@ -117,8 +117,8 @@ impl Gate {
 
     /// The gate of the policy called `name`, over the same store.
     pub fn policy(&self, name: &str) -> Option<Self> {
-        let index = self.policies.iter().position(|prepared| prepared.policy().name() == name)?;
-        Some(Self { index, ..self.clone() })
+        let prepared = self.policies.iter().find(|prepared| prepared.policy().name() == name)?.clone();
+        Some(Self { prepared, ..self.clone() })
     }
 
     /// The policy this gate checks against.
@@ -138,6 +138,6 @@ impl Gate {
 
     #[inline]
     pub(crate) fn prepared(&self) -> &Prepared {
-        &self.policies[self.index]
+        &self.prepared
     }
 }

@@ -42,6 +42,8 @@ impl Bucket {
 
 impl Algorithm for Bucket {
     const NAME: &'static str = "bucket";
+    const REMAINING_IS_ROOM: bool = false;
+    const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, burst: true, ..Takes::NONE };
     /// A window may hold more than its burst near its end, and then starts over.
     const LOSES_ROOM: bool = true;
@@ -126,10 +128,6 @@ impl Algorithm for Bucket {
 
     fn most_in(&self, span: Micros) -> u64 {
         most_in_windows(self.count, self.period, span)
-    }
-
-    fn packs(&self) -> bool {
-        true
     }
 
     #[inline]

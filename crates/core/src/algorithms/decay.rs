@@ -125,6 +125,7 @@ fn first_slot(since: u64, good: impl Fn(u64) -> bool) -> Option<u64> {
 
 impl Algorithm for Decay {
     const NAME: &'static str = "decay";
+    const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, factor: true, ..Takes::NONE };
     type State = State;
     type Log = ();
@@ -225,10 +226,6 @@ impl Algorithm for Decay {
 
     fn most_in(&self, span: Micros) -> u64 {
         super::most_in_windows(self.most.floor() as u64, self.period, span)
-    }
-
-    fn packs(&self) -> bool {
-        true
     }
 
     #[inline]

@@ -74,6 +74,7 @@ impl Estimate {
 
 impl Algorithm for Estimate {
     const NAME: &'static str = "estimate";
+    const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, ..Takes::NONE };
     type State = State;
     type Log = ();
@@ -166,10 +167,6 @@ impl Algorithm for Estimate {
 
     fn most_in(&self, span: Micros) -> u64 {
         most_in_windows(self.count, self.period, span)
-    }
-
-    fn packs(&self) -> bool {
-        true
     }
 
     /// Counts beyond 32 bits, which only uniform mode reaches, do not pack.

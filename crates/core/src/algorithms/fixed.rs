@@ -48,6 +48,7 @@ impl Fixed {
 
 impl Algorithm for Fixed {
     const NAME: &'static str = "fixed";
+    const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, align: true, ..Takes::NONE };
     type State = Window;
     type Log = ();
@@ -118,10 +119,6 @@ impl Algorithm for Fixed {
 
     fn most_in(&self, span: Micros) -> u64 {
         most_in_windows(self.count, self.period, span)
-    }
-
-    fn packs(&self) -> bool {
-        true
     }
 
     #[inline]

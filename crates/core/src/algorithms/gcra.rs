@@ -6,7 +6,7 @@
 //! back at its old rate until the next charge converts it, rounding up to whole units. Beside it is
 //! the time of the latest charge: tat alone cannot tell a clock set back from more debt.
 
-use super::Algorithm;
+use super::{Algorithm, Settled, Step};
 use crate::options::{LONGEST, Options, Part, Problem, Takes, check_numbers};
 use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv, muldiv_add};
 use crate::words::{Reader, Words, Writer};
@@ -39,13 +39,13 @@ pub struct Span {
 }
 
 impl Span {
-    #[inline]
+    #[inline(always)]
     fn of(units: u64, period: Micros, count: u64) -> Self {
         let (whole, fraction) = muldiv(units, period.get(), count);
         Self { whole, fraction }
     }
 
-    #[inline]
+    #[inline(always)]
     fn plus(self, other: Self, count: u64) -> Self {
         let fraction = self.fraction + other.fraction;
         let carry = u64::from(fraction >= count);
@@ -53,14 +53,14 @@ impl Span {
     }
 
     /// The difference; `other` must not be longer.
-    #[inline]
+    #[inline(always)]
     fn minus(self, other: Self, count: u64) -> Self {
         let borrow = u64::from(self.fraction < other.fraction);
         Self { whole: self.whole - other.whole - borrow, fraction: self.fraction + borrow * count - other.fraction }
     }
 
     /// Whole microseconds, rounded up.
-    #[inline]
+    #[inline(always)]
     fn up(self) -> u64 {
         self.whole + u64::from(self.fraction > 0)
     }
@@ -95,7 +95,7 @@ impl Words for State {
 
 impl State {
     /// What is still owed at `t`, over the state's own count.
-    #[inline]
+    #[inline(always)]
     fn debt(&self, rule: &Gcra, t: Timestamp) -> Span {
         if self.count == 0 {
             return Span::default();
@@ -124,13 +124,13 @@ impl State {
     }
 
     /// How far the clock must run from `t` until it passes the latest charge.
-    #[inline]
+    #[inline(always)]
     fn ahead(&self, t: Timestamp) -> u64 {
         self.seen.since(t).get()
     }
 
     /// A debt in whole units, rounded up.
-    #[inline]
+    #[inline(always)]
     fn units_owed(&self, debt: Span) -> u64 {
         if debt == Span::default() {
             return 0;
@@ -140,7 +140,7 @@ impl State {
     }
 
     /// What `units` take to pay back at the state's own rate.
-    #[inline]
+    #[inline(always)]
     fn span_of(&self, rule: &Gcra, units: u64) -> Span {
         if !self.same_rate(rule) {
             return Span::of(units, self.period, self.count);
@@ -153,14 +153,24 @@ impl State {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn same_rate(&self, rule: &Gcra) -> bool {
         self.count == rule.count && self.period == rule.period
     }
 }
 
 impl Gcra {
-    #[inline]
+    #[inline(always)]
+    fn pack_owed(&self, owed: Span) -> u64 {
+        owed.whole << self.fraction_bits | owed.fraction
+    }
+
+    #[inline(always)]
+    fn unpack_owed(&self, owed: u64) -> Span {
+        Span { whole: owed >> self.fraction_bits, fraction: owed & ((1 << self.fraction_bits) - 1) }
+    }
+
+    #[inline(always)]
     fn owing(&self, t: Timestamp, debt: Span) -> State {
         let tat = t.plus(Micros::new(debt.whole));
         State { tat, seen: t, fraction: debt.fraction, count: self.count, period: self.period }
@@ -169,6 +179,7 @@ impl Gcra {
 
 impl Algorithm for Gcra {
     const NAME: &'static str = "gcra";
+    const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, burst: true, ..Takes::NONE };
     type State = State;
     type Log = ();
@@ -200,7 +211,7 @@ impl Algorithm for Gcra {
     }
 
     /// A clock set back by more than a refill owes from now on what it owed.
-    #[inline]
+    #[inline(always)]
     fn correct(&self, state: &mut State, _log: &(), t: Timestamp) {
         if state.seen > t.plus(Micros::new(self.tolerance.up())) {
             let owed = state.tat.since(state.seen);
@@ -211,23 +222,23 @@ impl Algorithm for Gcra {
     /// What is owed.
     type Look = Span;
 
-    #[inline]
+    #[inline(always)]
     fn look(&self, state: &State, _log: &(), t: Timestamp) -> Span {
         state.debt(self, t)
     }
 
-    #[inline]
+    #[inline(always)]
     fn room(&self, state: &State, debt: &Span) -> i64 {
         super::room_below(self.burst, state.units_owed(*debt))
     }
 
-    #[inline]
+    #[inline(always)]
     fn fits(&self, state: &State, debt: &Span, units: u64) -> bool {
         let owes_nothing = *debt == Span::default();
         units <= self.burst && (owes_nothing || *debt <= state.span_of(self, self.burst - units))
     }
 
-    #[inline]
+    #[inline(always)]
     fn wait(&self, state: &State, _log: &(), debt: &Span, t: Timestamp, units: u64) -> Wait {
         if units > self.burst {
             return Wait::Never;
@@ -243,7 +254,7 @@ impl Algorithm for Gcra {
         Wait::us(state.ahead(t) + debt.whole - may_owe.whole + u64::from(debt.fraction > may_owe.fraction))
     }
 
-    #[inline]
+    #[inline(always)]
     fn reset_after(&self, state: &State, _log: &(), debt: &Span, t: Timestamp) -> Micros {
         if *debt == Span::default() {
             return Micros::ZERO;
@@ -251,7 +262,7 @@ impl Algorithm for Gcra {
         Micros::new(state.ahead(t) + debt.up())
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge(&self, state: &mut State, _log: &mut (), debt: &Span, t: Timestamp, units: u64) -> u64 {
         let more = |units| if units == 1 { self.interval } else { Span::of(units, self.period, self.count) };
         // Whoever owes nothing starts anew, by the home's clock.
@@ -327,23 +338,48 @@ impl Algorithm for Gcra {
     }
 
     /// The latest charge; and what was owed then, whole microseconds above the fraction.
-    #[inline]
+    #[inline(always)]
     fn pack(&self, state: &State) -> Option<[u64; 2]> {
         let owed = state.tat.since(state.seen).get();
         if owed.leading_zeros() < self.fraction_bits || !state.same_rate(self) {
             return (*state == State::default()).then_some([0, 0]);
         }
-        Some([state.seen.get(), owed << self.fraction_bits | state.fraction])
+        Some([state.seen.get(), self.pack_owed(Span { whole: owed, fraction: state.fraction })])
     }
 
-    #[inline]
-    fn unpack(&self, [seen, owed]: [u64; 2]) -> State {
-        if (seen, owed) == (0, 0) {
-            return State::default();
+    #[inline(always)]
+    fn step_one(&self, [seen, owed]: [u64; 2], t: Timestamp) -> Option<(Step, [u64; 2])> {
+        let since = t.get().checked_sub(seen)?;
+        let owed = self.unpack_owed(owed);
+        if owed.whole >= self.twice.whole {
+            // A larger limit left it behind.
+            return None;
         }
-        let fraction = owed & ((1 << self.fraction_bits) - 1);
-        let owed = Micros::new(owed >> self.fraction_bits);
-        let seen = Timestamp::from_word(seen);
-        State { tat: seen.plus(owed), seen, fraction, count: self.count, period: self.period }
+        let debt = if owed.whole < since { Span::default() } else { Span { whole: owed.whole - since, ..owed } };
+        let wait = |debt: Span| {
+            let over = debt.whole.saturating_sub(self.all_but_one.whole);
+            Wait::us(if debt > self.all_but_one {
+                over + u64::from(debt.fraction > self.all_but_one.fraction)
+            } else {
+                0
+            })
+        };
+        if debt > self.all_but_one {
+            let settled = Settled { recorded: 0, remaining: 0, wait: wait(debt), reset_after: Micros::new(debt.up()) };
+            return Some((Step { fits: false, granted: 0, settled }, [seen, self.pack_owed(owed)]));
+        }
+        let debt = debt.plus(self.interval, self.count);
+        let (units, rest) = muldiv_add(debt.whole, self.count, debt.fraction, self.period.get());
+        let remaining = super::room_below(self.burst, units + u64::from(rest > 0));
+        let settled = Settled { recorded: 1, remaining, wait: wait(debt), reset_after: Micros::new(debt.up()) };
+        Some((Step { fits: true, granted: 1, settled }, [t.get(), self.pack_owed(debt)]))
+    }
+
+    #[inline(always)]
+    fn unpack(&self, [seen, owed]: [u64; 2]) -> State {
+        // A key never seen owes nothing since the epoch.
+        let (owed, seen) = (self.unpack_owed(owed), Timestamp::from_word(seen));
+        let tat = seen.plus(Micros::new(owed.whole));
+        State { tat, seen, fraction: owed.fraction, count: self.count, period: self.period }
     }
 }

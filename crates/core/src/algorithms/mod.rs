@@ -34,6 +34,10 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     const TAKES: Takes;
     /// Whether waiting can make what fits now not fit any more.
     const LOSES_ROOM: bool = false;
+    /// Whether what is reported as remaining is the room.
+    const REMAINING_IS_ROOM: bool = true;
+    /// Whether two words can hold a state.
+    const PACKS: bool = false;
 
     /// What one key remembers, besides a log. The default is a key never seen; a state in which
     /// nothing is used must decide like it.
@@ -90,11 +94,18 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     /// Whether two words hold a state, so that a store needs nothing else for a key. A state that
     /// has grown out of them does not pack.
     fn packs(&self) -> bool {
-        false
+        Self::PACKS
     }
     /// The state in two words; no two words but zeros are a key never seen.
     fn pack(&self, state: &Self::State) -> Option<[u64; 2]> {
         let _ = state;
+        None
+    }
+    /// A request for one unit that charges it if it fits, on a packed state: the same as the functions
+    /// above put together, where that can be had for less. Nothing where it cannot.
+    #[inline(always)]
+    fn step_one(&self, words: [u64; 2], t: Timestamp) -> Option<(Step, [u64; 2])> {
+        let _ = (words, t);
         None
     }
     /// The state that [`Algorithm::pack`] made these words of.
@@ -115,6 +126,12 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
+    /// Whether it is for one unit, charged if it fits, and waits are for one.
+    #[inline(always)]
+    fn is_for_one(&self) -> bool {
+        self.cost == 1 && self.needs == 1 && !self.peek && self.mode != Mode::Uniform
+    }
+
     /// The units to charge.
     pub(crate) fn charges(&self, granted: u64) -> u64 {
         match self.mode {
@@ -126,15 +143,15 @@ impl Ask {
 }
 
 /// What comes of a request to one limit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
     pub(crate) fits: bool,
     pub(crate) granted: u64,
     pub(crate) settled: Settled,
 }
 
 /// Decides for one limit alone, as `combine.rs` does for several in two rounds.
-#[inline]
+#[inline(always)]
 fn step<A: Algorithm>(rule: &A, state: &mut A::State, log: &mut A::Log, t: Timestamp, ask: Ask) -> Step {
     rule.correct(state, log, t);
     let look = rule.look(state, log, t);
@@ -144,13 +161,20 @@ fn step<A: Algorithm>(rule: &A, state: &mut A::State, log: &mut A::Log, t: Times
         Mode::Nary => rule.room(state, &look).max(0).cast_unsigned(),
         Mode::Binary | Mode::Uniform => 0,
     };
-    let settled = settle(rule, state, log, look, t, ask.charges(granted), ask.needs, Micros::ZERO);
+    let charge = ask.charges(granted);
+    if !fits && ask.cost == 1 && ask.mode != Mode::Uniform && A::REMAINING_IS_ROOM {
+        // Where not even one unit fits nothing remains, and how far below is not told.
+        let wait = rule.wait(state, log, &look, t, ask.needs);
+        let settled = Settled { recorded: 0, remaining: 0, wait, reset_after: rule.reset_after(state, log, &look, t) };
+        return Step { fits, granted, settled };
+    }
+    let settled = settle(rule, state, log, look, t, charge, ask.needs, Micros::ZERO);
     Step { fits, granted, settled }
 }
 
 /// Charges `units`, if any, and tells how the limit then stands. Waits are for `needs` units, and the
 /// algorithm is asked no earlier than `ready` from now.
-#[inline]
+#[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "a limit's four parts, and what is asked of it")]
 fn settle<A: Algorithm>(
     rule: &A,
@@ -178,8 +202,8 @@ fn settle<A: Algorithm>(
 }
 
 /// How a limit stands after a decision.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Settled {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settled {
     pub(crate) recorded: u64,
     pub(crate) remaining: i64,
     /// From the moment the algorithm was asked for.
@@ -379,10 +403,18 @@ macro_rules! registry {
             }
 
             /// As [`Rule::step`], on a packed state; nothing if the state it makes does not pack.
-            #[inline]
+            #[inline(always)]
             pub(crate) fn step_packed(&self, words: [u64; 2], t: Timestamp, ask: Ask) -> Option<(Step, [u64; 2])> {
                 match self {
                     $(Self::$variant(rule) => {
+                        if !<$algorithm>::PACKS {
+                            return None;
+                        }
+                        if ask.is_for_one()
+                            && let Some(done) = rule.step_one(words, t)
+                        {
+                            return Some(done);
+                        }
                         let mut state = rule.unpack(words);
                         let step = step(rule, &mut state, &mut Default::default(), t, ask);
                         Some((step, rule.pack(&state)?))
