@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::kernel::Kernel;
 use crate::line::{Operation, Scenario};
+use crate::memory::Embedded;
 
 /// The fields of an answer.
 pub type Answer = Map<String, Value>;
@@ -57,11 +58,18 @@ pub struct Listed {
 }
 
 /// All homes.
-pub static HOMES: &[Listed] = &[Listed {
-    name: "kernel",
-    about: "the decision kernel and the dialects in this process",
-    open: || Ok(Box::new(Kernel::default())),
-}];
+pub static HOMES: &[Listed] = &[
+    Listed {
+        name: "kernel",
+        about: "the decision kernel and the dialects in this process",
+        open: || Ok(Box::new(Kernel::default())),
+    },
+    Listed {
+        name: "memory",
+        about: "the embedded store and the dialects in this process",
+        open: || Ok(Box::new(Embedded::default())),
+    },
+];
 
 /// The home of that name.
 pub fn home(name: &str) -> Option<&'static Listed> {

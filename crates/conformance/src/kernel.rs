@@ -1,87 +1,28 @@
-//! The home in this process: dialects read the call, the kernel decides it.
+//! The home `kernel`: states in a map, nothing between them and the kernel.
 
 use std::collections::HashMap;
 
-use tollgate_core::{Cost, EXACT, KeyState, Policy, Request, Timestamp};
-use tollgate_dialects::{Call, Dialect, Usage};
+use tollgate_core::{Cell, KeyState, Policy, Timestamp};
 
-use crate::home::{Answer, Home, Refusal};
-use crate::limiters::{Direct, Limiter, Spoken};
-use crate::line::{Operation, Scenario};
+use crate::home::Refusal;
+use crate::process::{InProcess, Keys};
 
 /// The decision kernel, with the keys of one scenario.
+pub type Kernel = InProcess<States>;
+
+/// A state a key.
 #[derive(Default)]
-pub struct Kernel {
-    limiter: Option<Running>,
-    keys: HashMap<Vec<u8>, (KeyState, Usage)>,
-}
+pub struct States(HashMap<Vec<u8>, KeyState>);
 
-/// The limiter of the scenario that is played.
-enum Running {
-    Spoken(&'static Spoken, &'static Dialect, Scenario),
-    Direct(&'static Direct, Policy),
-}
-
-impl Home for Kernel {
-    fn scenario(&mut self, scenario: &Scenario) -> Result<(), Refusal> {
-        *self = Self::default();
-        self.limiter = Some(match Limiter::find(&scenario.limiter)? {
-            Limiter::Spoken(spoken) => start(spoken, scenario)?,
-            Limiter::Direct(direct) => {
-                if scenario.unit.is_some_and(|unit| unit != direct.unit) {
-                    return Err(Refusal::new(format!("t_unit: expected {:?} for {}", direct.unit, direct.name)));
-                }
-                let limit = (direct.limit)(&scenario.policy)?;
-                let policy = Policy::new(vec![limit]).map_err(|error| Refusal::new(format!("policy: {error}")))?;
-                Running::Direct(direct, policy)
-            }
-        });
-        Ok(())
+impl Keys for States {
+    fn act<R>(
+        &mut self,
+        policy: &Policy,
+        key: &[u8],
+        t: Timestamp,
+        mut act: impl FnMut(&mut [Cell], Timestamp) -> R,
+    ) -> Result<R, Refusal> {
+        let state = self.0.entry(key.to_vec()).or_default();
+        Ok(act(state.cells_of(policy, t), t))
     }
-
-    fn operation(&mut self, operation: &Operation) -> Result<Answer, Refusal> {
-        match &self.limiter {
-            None => Err(Refusal::new("expected a scenario that begins before its operations")),
-            Some(Running::Spoken(spoken, dialect, scenario)) => {
-                let call = read(spoken, dialect, scenario, operation)?;
-                let unit = scenario.unit.unwrap_or(spoken.unit);
-                let home = time(operation.t.saturating_mul(unit.micros()))?;
-                let (state, usage) = self.keys.entry(call.state_key().to_vec()).or_default();
-                let outcome = call.run_with(state, usage, home)?;
-                let mut answer = (spoken.understand)(operation, &outcome.reply)
-                    .ok_or_else(|| Refusal::new(format!("a reply of another form: {}", outcome.reply)))?;
-                if let Some(look) = spoken.look {
-                    answer.extend(look(&call, &outcome, state, call.time(home)?));
-                }
-                Ok(answer)
-            }
-            Some(Running::Direct(direct, policy)) => {
-                let cost = operation.n.as_u64().and_then(Cost::new);
-                let cost =
-                    cost.ok_or_else(|| Refusal::new(format!("n: expected an integer from 0 to {}", EXACT - 1)))?;
-                let (state, _) = self.keys.entry(operation.key.clone()).or_default();
-                Ok((direct.answer)(&state.decide(policy, time(operation.t)?, &Request::cost(cost))))
-            }
-        }
-    }
-}
-
-/// Starts a limiter by reading a call of it, so that a policy that is none is noticed here.
-fn start(spoken: &'static Spoken, scenario: &Scenario) -> Result<Running, Refusal> {
-    let dialect = tollgate_dialects::find(spoken.dialect);
-    let dialect = dialect.ok_or_else(|| Refusal::new(format!("no dialect {:?}", spoken.dialect)))?;
-    let first = Operation { t: scenario.start, key: Vec::new(), n: 1.into(), want_wait: false };
-    read(spoken, dialect, scenario, &first)?;
-    Ok(Running::Spoken(spoken, dialect, scenario.clone()))
-}
-
-fn read(spoken: &Spoken, dialect: &Dialect, scenario: &Scenario, operation: &Operation) -> Result<Call, Refusal> {
-    let command = (spoken.speak)(scenario, operation)?;
-    let keys: Vec<&[u8]> = command.keys.iter().map(Vec::as_slice).collect();
-    let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
-    Ok((dialect.parse)(&keys, &args)?)
-}
-
-fn time(t: u64) -> Result<Timestamp, Refusal> {
-    Timestamp::new(t).ok_or_else(|| Refusal::new("t: expected a time before the year 2255"))
 }

@@ -9,22 +9,35 @@
 //! | `line.rs` | the lines of a vector file |
 //! | `home.rs` | the seam: who answers, and the registry of homes |
 //! | `limiters/` | how each limiter of the vectors is called and its reply understood |
-//! | `kernel.rs` | the home in this process |
+//! | `process.rs` | homes in this process |
+//! | `kernel.rs`, `memory.rs` | states in a map; the embedded store |
 //! | `adapter.rs` | the line protocol |
+//! | `agreement.rs` | a store against the kernel on random questions |
 //! | `judge.rs`, `player.rs` | whether an answer is right; a whole file |
+//! | `intervals/` | whether any interval admitted more than was promised |
+//! | `campaign/` | eight threads at the embedded store; bin `campaign` |
+//! | `rng.rs` | random numbers from a seed |
 
 mod adapter;
+mod agreement;
+pub mod campaign;
 mod home;
+pub mod intervals;
 mod judge;
 mod kernel;
 mod limiters;
 mod line;
+mod memory;
 mod player;
+mod process;
+mod rng;
 
 pub use adapter::Adapter;
+pub use agreement::{Disagreement, agree};
 pub use home::{Answer, HOMES, Home, Listed, Refusal, home};
 pub use judge::{Verdict, judge};
 pub use kernel::Kernel;
 pub use limiters::{Command, Direct, LIMITERS, Limiter, Look, Spoken};
 pub use line::{Line, Operation, Scenario, Unit};
+pub use memory::Embedded;
 pub use player::{BadVectors, Tally, play};

@@ -1,11 +1,11 @@
-//! All vectors through the kernel, in this process and through the built program.
+//! All vectors through the homes in this process, and through the built program.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use tollgate_conformance::{Adapter, HOMES, Kernel, LIMITERS, Tally, play};
+use tollgate_conformance::{Adapter, HOMES, LIMITERS, Tally, home, play};
 
 fn files() -> Vec<(String, String)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors");
@@ -31,7 +31,11 @@ fn play_all(mut ask: impl FnMut(&str) -> Option<String>) -> Tally {
 }
 
 fn in_process() -> Tally {
-    let mut adapter = Adapter::new(Box::new(Kernel::default()));
+    played_by("kernel")
+}
+
+fn played_by(name: &str) -> Tally {
+    let mut adapter = Adapter::new((home(name).unwrap().open)().unwrap());
     play_all(|line| Some(adapter.answer(line.as_bytes()).0.to_string()))
 }
 
@@ -47,6 +51,13 @@ fn the_kernel_answers_every_vector() {
     assert_eq!((all.scenarios, all.operations), (171, 7_116));
     // Costs stop at 2^53 - 1, and a leaky bucket at what leaks out in ten years.
     assert_eq!((all.big, all.big_refused, all.unjudged), (10, 5, 175));
+}
+
+#[test]
+fn the_embedded_store_answers_every_vector_as_the_kernel_does() {
+    let (kernel, memory) = (played_by("kernel"), played_by("memory"));
+    assert!(memory.is_clean(), "{memory}\n{}", memory.complaints.join("\n"));
+    assert_eq!(memory.to_string(), kernel.to_string());
 }
 
 #[test]
@@ -159,7 +170,7 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
 fn wrong_arguments_are_told_with_what_is_right() {
     let (code, out, err) = run(&["--home", "moon"]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
-    assert_eq!(err, "vectors: --home: expected one of kernel, found \"moon\"\n");
+    assert_eq!(err, "vectors: --home: expected one of kernel, memory, found \"moon\"\n");
     assert_eq!(run(&["--home"]).2, "vectors: --home: expected a name\n");
     assert_eq!(run(&["--check"]).2, "vectors: --check: expected files\n");
     assert_eq!(run(&["--frob"]).2, "vectors: unknown argument \"--frob\"; see --help\n");

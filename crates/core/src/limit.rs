@@ -282,6 +282,12 @@ impl Cell {
         self.memory.heap_bytes()
     }
 
+    /// A time not after the latest charge, and close to it where the algorithm remembers that: what a
+    /// clock that never goes back reads at least.
+    pub fn latest(&self) -> Timestamp {
+        self.memory.latest().max(self.last.unwrap_or_default())
+    }
+
     /// Makes sure that the next charge takes no more memory: a log that is full and not short is
     /// halved, two neighbours leaving together with the later one. What was consumed stays, and no
     /// interval admits more; refusals may come early.

@@ -70,8 +70,15 @@ pub trait Words: Copy + Debug + Default + PartialEq {
     fn write(&self, to: &mut Writer);
     /// Reads what [`Words::write`] wrote.
     fn read(from: &mut Reader<'_>) -> Option<Self>;
+    /// A time of the home's clock not after the latest charge, and close to it where the state tells
+    /// when that was. A clock that never goes back does not read less.
+    fn latest(&self) -> Timestamp;
     /// The time of the newest entry of its log, where it has one.
     fn newest(&self) -> u64 {
+        0
+    }
+    /// The units its log has counted, where it has one.
+    fn total(&self) -> u64 {
         0
     }
 }
@@ -85,6 +92,10 @@ impl Words for Window {
     fn read(from: &mut Reader<'_>) -> Option<Self> {
         Some(Self { start: from.moment()?, used: from.at_most(EXACT)? })
     }
+
+    fn latest(&self) -> Timestamp {
+        self.start
+    }
 }
 
 impl Words for LogState {
@@ -97,8 +108,17 @@ impl Words for LogState {
         Some(Self::from_parts(total, newest, Micros::new(from.at_most(EXACT)?)))
     }
 
+    fn latest(&self) -> Timestamp {
+        let [_, newest, skew] = self.parts();
+        Timestamp::saturating(newest.saturating_sub(skew))
+    }
+
     fn newest(&self) -> u64 {
         self.parts()[1]
+    }
+
+    fn total(&self) -> u64 {
+        self.parts()[0]
     }
 }
 
@@ -142,18 +162,21 @@ impl<E: Entry> Log for Ring<E> {
     fn read(from: &mut Reader<'_>, state: &impl Words) -> Option<Self> {
         let len = usize::try_from(from.take()?).ok()?;
         let mut ring = Self::default();
-        let mut latest = None;
+        let (mut latest, mut left) = (None, EXACT);
         for _ in 0..len {
             let (at, before) = (from.at_most(EXACT)?, from.at_most(E::MASK)?);
-            let entry = E::pack(at, before);
-            // Times rise, and an entry that is too far off to be told from others is none of ours.
-            if latest.is_some_and(|latest| latest >= at) || entry.at(state.newest()) != at {
+            let (entry, held) = (E::pack(at, before), state.total().wrapping_sub(before) & E::MASK);
+            // Times rise and what is left falls, and an entry too far off to be told from others is none
+            // of ours.
+            if latest.is_some_and(|latest| latest >= at) || held > left || entry.at(state.newest()) != at {
                 return None;
             }
-            latest = Some(at);
+            (latest, left) = (Some(at), held);
             ring.push(entry, len);
         }
-        Some(ring)
+        // The newest entry holds something, and an empty log has begun anew.
+        let ends = if ring.is_empty() { state.total() == 0 } else { left > 0 };
+        ends.then_some(ring)
     }
 
     fn thin(&mut self, state: &impl Words) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use tollgate_core::{Decision, Detail, EXACT, KeyState, Micros, Policy, Request, Timestamp};
+use tollgate_core::{Cell, Decision, Detail, EXACT, KeyState, Micros, Policy, Request, Timestamp, decide_with};
 
 use crate::api_counter::Usage;
 use crate::error::DialectError;
@@ -180,33 +180,40 @@ impl Call {
     /// As [`Call::run`], keeping the usage that [`Call::usage_key`] names, and telling the decision.
     pub fn run_with(&self, state: &mut KeyState, usage: &mut Usage, home: Timestamp) -> Result<Outcome, DialectError> {
         let t = self.time(home)?;
+        self.run_on(state.cells_of(&self.policy, t), usage, t)
+    }
+
+    /// As [`Call::run_with`], on the policy's cells in its order, at [`Call::time`].
+    pub fn run_on(&self, cells: &mut [Cell], usage: &mut Usage, t: Timestamp) -> Result<Outcome, DialectError> {
         let Action::Check(request) = &self.action else {
-            state.reset(&self.policy, t);
+            for (cell, limit) in cells.iter_mut().zip(self.policy.limits()) {
+                *cell = limit.fresh();
+            }
             return Ok(Outcome { reply: self.forgotten(), decision: None });
         };
-        self.refuse_inexact(state, t, request)?;
-        let (decision, details) = state.decide_full(&self.policy, t, request);
+        self.refuse_inexact(cells, t, request)?;
+        let mut details = Vec::with_capacity(cells.len());
+        let decision = decide_with(&self.policy, cells, t, request, |detail| details.push(detail));
         if self.usage_key.is_some() {
-            let count = self.held(state, t).map(|held| held as u64).max().unwrap_or_default();
+            let count = self.held(cells, t).map(|held| held as u64).max().unwrap_or_default();
             *usage = usage.after(&decision, count);
         }
         Ok(Outcome { reply: self.reply(&decision, &details, usage), decision: Some(decision) })
     }
 
     /// The units each limit holds at `t`, in policy order.
-    pub fn held(&self, state: &mut KeyState, t: Timestamp) -> impl Iterator<Item = f64> {
-        let cells = state.cells_of(&self.policy, t);
+    pub fn held(&self, cells: &[Cell], t: Timestamp) -> impl Iterator<Item = f64> {
         self.policy.limits().iter().zip(cells).map(move |(limit, cell)| limit.rule().held(cell.memory(), t))
     }
 
     /// Where refused requests count, a total may pass 2^53, up to which counters are exact. The
     /// call that would do it is refused as a whole: a wrong count would be worse.
-    fn refuse_inexact(&self, state: &mut KeyState, t: Timestamp, request: &Request) -> Result<(), DialectError> {
+    fn refuse_inexact(&self, cells: &[Cell], t: Timestamp, request: &Request) -> Result<(), DialectError> {
         let cost = request.cost.get();
         if !self.counts_on || cost == 0 {
             return Ok(());
         }
-        let most = self.held(state, t).map(|held| held as u64).max().unwrap_or_default();
+        let most = self.held(cells, t).map(|held| held as u64).max().unwrap_or_default();
         if most.saturating_add(cost) > EXACT {
             let expected = format!("at most {} more than the {most} counted, 2^53 in all", EXACT.saturating_sub(most));
             return Err(DialectError::new("count", expected, cost.to_string().as_bytes()));

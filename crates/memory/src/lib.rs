@@ -15,6 +15,7 @@
 //! | `clock.rs` | monotonic, manual and cached clocks |
 //! | `snapshot/` | a store in a file |
 //! | `seam.rs`, `sync.rs` | the store as a home; atomics for programs and for the model checker |
+//! | `models.rs`, `schedules.rs` | what the model checkers try: `cargo xtask models` |
 
 mod budget;
 mod clock;
@@ -26,10 +27,17 @@ mod seam;
 mod segments;
 mod shard;
 mod slot;
+mod snapshot;
 mod space;
 mod sync;
 mod together;
 
+#[cfg(all(test, tollgate_loom))]
+mod models;
+#[cfg(all(test, tollgate_shuttle))]
+mod schedules;
+
 pub use clock::{Cached, Manual, Monotonic};
 pub use memory::{DEFAULT_CAP, LEAST_CAP, MOST_NAMES, Memory, Prepared, Stats};
+pub use snapshot::SnapshotError;
 pub use tollgate_core::Clock;

@@ -4,12 +4,13 @@
 //! if the slot is still as it was read. The clock is read after the slot, so no charge in it is later
 //! than the time it is decided at. All else goes under the lock of the key's shard.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
 
 use tollgate_core::{
-    Cell, Clock, Cost, Decision, Detail, Micros, Policy, Request, StoreError, Timestamp, Together, Wait, decide_packed,
-    decide_with,
+    Cell, Clock, Cost, Decision, Detail, KeyState, Micros, Policy, Request, StoreError, Timestamp, Together, Wait,
+    decide_packed, decide_with,
 };
 
 use crate::budget::Budget;
@@ -29,7 +30,9 @@ pub const DEFAULT_CAP: usize = 64 << 20;
 pub const LEAST_CAP: usize = 1 << 20;
 /// The most policy names.
 pub const MOST_NAMES: usize = 1 << SPACE_BITS;
-const SHARDS: usize = 16;
+const SHARDS: usize = if crate::sync::MODELLED { 1 } else { 16 };
+/// Readings of a clock that should not be behind.
+const CLOCK_READS: usize = 1_000;
 /// Keys of a batch whose slots are fetched together.
 const BATCH: usize = 16;
 
@@ -96,6 +99,13 @@ pub(crate) struct Target<'a> {
     pub(crate) policy: &'a Policy,
     /// Whether the policy is the name's own.
     pub(crate) is_own: bool,
+}
+
+/// The time, read once for all keys that are looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    now: OnceCell<Timestamp>,
+    wall: OnceCell<Timestamp>,
 }
 
 /// What came of deciding without the shard's lock.
@@ -234,6 +244,12 @@ impl Memory {
         Ok(self.shared.with_cells(target, policy.space.ident(key), refund))
     }
 
+    /// Does `act` to the key's cells, those of the policy in its order, at the time it is given; for
+    /// dialects, whose keys may be of any length. It may be done twice, the first time for nothing.
+    pub fn act<R>(&self, policy: &Prepared, key: &[u8], act: impl FnMut(&mut [Cell], Timestamp) -> R) -> R {
+        self.shared.with_cells(policy.target(), policy.space.ident(key), act)
+    }
+
     /// What the store holds.
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
@@ -294,6 +310,16 @@ impl Shared {
     #[inline]
     pub(crate) fn now(&self, space: &Space) -> Timestamp {
         if space.wall { self.clock.wall() } else { self.clock.now() }
+    }
+
+    /// A time that is not before `latest`, if the clock allows. A processor may read its clock a little
+    /// before what stands in front of it, and a thread may have been suspended since: reading again
+    /// is enough.
+    pub(crate) fn not_before(&self, latest: Timestamp, t: Timestamp, space: &Space) -> Timestamp {
+        if t >= latest || space.wall || !self.clock.is_monotonic() {
+            return t;
+        }
+        (0..CLOCK_READS).map(|_| self.clock.now()).find(|t| *t >= latest).unwrap_or(t)
     }
 
     /// Decides what is most often asked: a known key in two words that nobody else charges just now.
@@ -387,6 +413,7 @@ impl Shared {
         if !target.is_own {
             return Tried::Cannot;
         }
+        let t = self.not_before(Timestamp::saturating(seen.words[0]), t, target.space);
         match decide_packed(target.policy, seen.words, t, request) {
             None => Tried::Cannot,
             Some((decision, words)) if words == seen.words || slot.replace(seen, words) => Tried::Done(decision),
@@ -417,6 +444,7 @@ impl Shared {
         }
         let mut first_wait = None;
         let cells = record.cells_of(target.policy, own, target.is_own, t);
+        let t = self.not_before(latest(cells), t, target.space);
         let decision = decide_with(target.policy, cells, t, request, |detail| {
             if !detail.fits {
                 first_wait.get_or_insert(detail.retry_after);
@@ -427,7 +455,8 @@ impl Shared {
             record.count(&self.budget, target.space.least);
         }
         let mut mirror = Mirror::of(mirror.record, t.plus(expires_after));
-        if target.is_own {
+        // Cells of other limits would make it seem to be as new later than it is.
+        if target.is_own && record.is_own() {
             mirror.remember(target.policy, &decision, request, first_wait.unwrap_or(Wait::NONE));
         }
         drop(record);
@@ -468,10 +497,13 @@ impl Shared {
             if self.budget.lacks(2 * held.record.counted) {
                 held.record.thin();
             }
-            let done = act(held.cells(target, t), t);
+            let cells = held.cells(target, t);
+            let t = self.not_before(latest(cells), t, target.space);
+            let done = act(cells, t);
             return held.put_back(self, shard, &mut inner, budget, target, t).then_some(done);
         }
-        let expired = |seen: &Seen| self.expired(seen);
+        let times = Times::default();
+        let expired = |seen: &Seen| self.expired(seen, &times);
         let place = shard.place(&mut inner, ident, budget, &expired)?;
         let t = self.now(target.space);
         let mut cells = fresh(target.policy);
@@ -491,6 +523,38 @@ impl Shared {
         };
         place.fill(ident.print, ident.mark, words, true);
         Some(done)
+    }
+
+    /// Puts a key of a snapshot into its place; answers whether there was room. `saved` is the policy
+    /// that its name had.
+    pub(crate) fn put_back(&self, ident: Ident, saved: &Policy, mut state: KeyState) -> bool {
+        let (shard, budget) = match self.shards.get(ident.shard as usize) {
+            Some(shard) => (shard, &self.budget),
+            None => (&self.overflow, &self.overflow_budget),
+        };
+        let Some(space) = self.spaces.get(usize::from(Ident::space(ident.mark))).and_then(OnceLock::get) else {
+            return false;
+        };
+        let t = self.now(space);
+        let is_own = space.owns(saved) && state.each().count() == saved.limits().len();
+        let target = Target { space, policy: if is_own { &space.own } else { saved }, is_own };
+        let mut inner = shard.lock();
+        let place = shard.place(&mut inner, ident, budget, &|_| false);
+        let Some(place) = place else { return false };
+        let cells = if is_own { state.cells_of(&space.own, t).to_vec() } else { Vec::new() };
+        if let Some(words) = packed(target, &cells) {
+            place.fill(ident.print, ident.mark, words, false);
+            return true;
+        }
+        let record = if is_own { Record::new(target, cells) } else { Record::changed(state) };
+        match self.keep(shard, &mut inner, budget, target, record, t) {
+            Some(words) => place.fill(ident.print, ident.mark, words, true),
+            None => {
+                shard.unplace(place);
+                return false;
+            }
+        }
+        true
     }
 
     /// Keeps a record if there is memory for it and what it holds; answers the words that tell of it.
@@ -516,17 +580,22 @@ impl Shared {
     }
 
     /// Whether a key may be forgotten: then one never seen would decide alike.
-    pub(crate) fn expired(&self, seen: &Seen) -> bool {
+    pub(crate) fn expired(&self, seen: &Seen, times: &Times) -> bool {
         let Some(space) = self.spaces.get(usize::from(Ident::space(seen.mark()))).and_then(OnceLock::get) else {
             return false;
         };
-        let t = self.now(space);
+        let t = *if space.wall { &times.wall } else { &times.now }.get_or_init(|| self.now(space));
         if seen.boxed() {
             return Mirror::unpack(seen.words).expires <= t;
         }
         let cell = space.own.limits()[0].unpack(seen.words);
         tollgate_core::expires_after(&space.own, std::slice::from_ref(&cell), t) == Micros::ZERO
     }
+}
+
+/// The latest charge that the cells tell of.
+pub(crate) fn latest(cells: &[Cell]) -> Timestamp {
+    cells.iter().map(Cell::latest).max().unwrap_or_default()
 }
 
 pub(crate) fn fresh(policy: &Policy) -> Vec<Cell> {

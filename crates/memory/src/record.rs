@@ -59,7 +59,12 @@ impl Record {
         if target.is_own {
             return Self::of(cells);
         }
-        Self { cells: Cells::Changed(Box::new(KeyState::of(target.policy, cells))), counted: 0 }
+        Self::changed(KeyState::of(target.policy, cells))
+    }
+
+    /// The record of a key whose policy changed.
+    pub(crate) fn changed(state: KeyState) -> Self {
+        Self { cells: Cells::Changed(Box::new(state)), counted: 0 }
     }
 
     /// Whether its cells are those of the name's own policy.

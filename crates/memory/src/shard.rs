@@ -20,6 +20,8 @@ const SLOTS: usize = 4;
 const FIRST_BUCKETS: usize = SEGMENT;
 /// Above so many keys in a hundred slots the table grows.
 const FULL_PERCENT: usize = 78;
+/// Above so many it is nearly full.
+const NEARLY_FULL_PERCENT: usize = 95;
 /// Buckets looked at for keys to forget before the table grows, by every key that is new.
 const SWEPT: usize = 2;
 /// Buckets split for one key at most: a few when both its buckets are full of keys that cannot move.
@@ -27,6 +29,8 @@ const SPLIT_FOR_ONE: usize = 32;
 
 /// Buckets looked at to make room for one key.
 const WAYS: usize = 256;
+/// The same once the table cannot grow.
+const WAYS_WHEN_STUCK: usize = 8;
 
 /// Two cache lines.
 #[derive(Debug)]
@@ -112,6 +116,8 @@ pub(crate) struct Inner {
     made: usize,
     /// Where the next sweep goes on.
     hand: usize,
+    /// Whether there was no memory for another bucket when last one was wanted.
+    stuck: bool,
 }
 
 /// Who may be forgotten.
@@ -210,7 +216,15 @@ impl Shard {
         // A way of `WAYS` steps: the bucket, and the step and slot it was come to from.
         let mut ways: Vec<(usize, usize, usize)> = from.into_iter().map(|index| (index, usize::MAX, 0)).collect();
         let mut next = 0;
-        while next < ways.len() && ways.len() < WAYS {
+        // In a table that cannot grow, looking far finds little, at a cost that whoever sends new keys
+        // could make others pay; in one that is nearly full it finds nothing.
+        let nearly_full = self.keys() * 100 >= buckets * SLOTS * NEARLY_FULL_PERCENT;
+        let most = match inner.stuck {
+            true if nearly_full => return None,
+            true => WAYS_WHEN_STUCK,
+            false => WAYS,
+        };
+        while next < ways.len() && ways.len() < most {
             let (index, ..) = ways[next];
             for (place, slot) in self.table.get(index)?.slots.iter().enumerate() {
                 let seen = slot.read();
@@ -285,7 +299,8 @@ impl Shard {
         }
         let missing = self.table.missing(new);
         if missing > 0 {
-            if !budget.take(missing * size_of::<Bucket>()) {
+            inner.stuck = !budget.take(missing * size_of::<Bucket>());
+            if inner.stuck {
                 return false;
             }
             self.table.extend(new, Bucket::empty);

@@ -6,7 +6,7 @@ use tollgate_core::{Cost, EXACT, Part, StoreError, Together, decide_all};
 use crate::budget::Budget;
 use crate::held::Held;
 use crate::ident::Ident;
-use crate::memory::{Shared, Target, fresh, packed};
+use crate::memory::{Shared, Target, Times, fresh, latest, packed};
 use crate::record::Record;
 use crate::shard::{Inner, Shard, lock_slot};
 use crate::slot::Seen;
@@ -68,7 +68,10 @@ impl Shared {
         for place in places {
             // It was ensured above, and the shard has been locked since.
             let Some((slot, _)) = shard_of(place).find(place.ident) else { continue };
-            held.push((Held::take(shard_of(place), lock_slot(slot), place.target), self.now(place.target.space)));
+            let (target, mut taken) = (place.target, Held::take(shard_of(place), lock_slot(slot), place.target));
+            let t = self.now(target.space);
+            let t = self.not_before(latest(taken.cells(target, t)), t, target.space);
+            held.push((taken, t));
         }
         let mut parts: Vec<Part<'_>> = places
             .iter()
@@ -115,7 +118,8 @@ impl Shared {
             held.cells(target, t);
             return held.put_back(self, shard, inner, budget, target, t);
         }
-        let expired = |seen: &Seen| !protected.contains(&seen.print) && self.expired(seen);
+        let times = Times::default();
+        let expired = |seen: &Seen| !protected.contains(&seen.print) && self.expired(seen, &times);
         let Some(place) = shard.place(inner, ident, budget, &expired) else { return false };
         if packed(target, &fresh(target.policy)).is_some() {
             place.fill(ident.print, ident.mark, [0, 0], false);

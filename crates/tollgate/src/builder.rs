@@ -1,5 +1,7 @@
 //! Making a gate.
 
+use std::path::PathBuf;
+
 use tollgate_core::{Clock, Policy};
 use tollgate_memory::{DEFAULT_CAP, LEAST_CAP, Memory, Monotonic};
 
@@ -29,6 +31,7 @@ pub struct Builder {
     policies: Vec<Result<Policy, Error>>,
     cap: Option<usize>,
     clock: Option<Box<dyn Clock>>,
+    snapshot: Option<PathBuf>,
 }
 
 impl Builder {
@@ -70,6 +73,13 @@ impl Builder {
         Self { clock: Some(Box::new(clock)), ..self }
     }
 
+    /// Begins with the keys of the snapshot at `path`, as [`Gate::save`] wrote it. Where there is no file
+    /// yet the store begins empty; a damaged one is an error, and nothing of it is used.
+    #[must_use]
+    pub fn restore(self, path: impl Into<PathBuf>) -> Self {
+        Self { snapshot: Some(path.into()), ..self }
+    }
+
     /// Makes the gate.
     pub fn build(self) -> Result<Gate, Error> {
         let policies: Vec<Policy> = self.policies.into_iter().collect::<Result<_, _>>()?;
@@ -83,7 +93,10 @@ impl Builder {
             return Err(Error::Cap(cap));
         }
         let clock = self.clock.unwrap_or_else(|| Box::new(Monotonic::new()));
-        let memory = Memory::with_clock(cap, clock);
+        let memory = match self.snapshot.filter(|path| path.exists()) {
+            Some(path) => Memory::restore(path, cap, clock, &policies)?,
+            None => Memory::with_clock(cap, clock),
+        };
         let prepared: Vec<_> = policies.iter().map(|policy| memory.prepare(policy)).collect::<Result<_, _>>()?;
         let first = prepared.first().cloned().ok_or(Error::NoPolicy)?;
         Ok(Gate::over(memory, first, prepared.into()))

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tollgate_core::{EXACT, PolicyError, StoreError, TextError};
-use tollgate_memory::LEAST_CAP;
+use tollgate_memory::{LEAST_CAP, SnapshotError};
 
 /// Why a gate was not made, or did not decide.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub enum Error {
     OtherStore,
     /// The store did not decide.
     Store(StoreError),
+    /// The snapshot was not written or not read.
+    Snapshot(SnapshotError),
 }
 
 impl fmt::Display for Error {
@@ -39,6 +41,7 @@ impl fmt::Display for Error {
             Self::Cost(cost) => write!(f, "expected a cost from 0 to {}, found {cost}", EXACT - 1),
             Self::OtherStore => f.write_str("expected questions to one store: make them with gates of one builder"),
             Self::Store(error) => error.fmt(f),
+            Self::Snapshot(error) => error.fmt(f),
         }
     }
 }
@@ -49,6 +52,7 @@ impl std::error::Error for Error {
             Self::Text(error) => Some(error),
             Self::Policy(error) => Some(error),
             Self::Store(error) => Some(error),
+            Self::Snapshot(error) => Some(error),
             _ => None,
         }
     }
@@ -63,6 +67,12 @@ impl From<TextError> for Error {
 impl From<PolicyError> for Error {
     fn from(error: PolicyError) -> Self {
         Self::Policy(error)
+    }
+}
+
+impl From<SnapshotError> for Error {
+    fn from(error: SnapshotError) -> Self {
+        Self::Snapshot(error)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The gate: a policy over the embedded store.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tollgate_core::{Cost, Decision, Policy, Request, StoreError, Timestamp, Together};
@@ -113,6 +114,12 @@ impl Gate {
             items.push((ask.gate().prepared(), ask.key(), ask.units()?));
         }
         Ok(self.memory.check_all(&items)?)
+    }
+
+    /// Writes all keys of the store to a file, replacing it in one step, while others may check: see
+    /// [`Builder::restore`]. Answers how many keys were written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<usize, Error> {
+        Ok(self.memory.save(path)?)
     }
 
     /// The gate of the policy called `name`, over the same store.

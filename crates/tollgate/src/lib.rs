@@ -34,4 +34,9 @@ pub use tollgate_core::{
     Clock, Cost, Decision, Detail, Item, Micros, Mode, Policy, PolicyError, Reply, Request, Store, StoreError,
     TextError, Timestamp, Together, Wait,
 };
-pub use tollgate_memory::{Cached, DEFAULT_CAP, LEAST_CAP, Manual, Memory, Monotonic, Stats};
+pub use tollgate_memory::{Cached, DEFAULT_CAP, LEAST_CAP, Manual, Memory, Monotonic, SnapshotError, Stats};
+
+/// The guide's own examples, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+pub struct Embedding;

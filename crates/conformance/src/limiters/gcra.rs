@@ -1,6 +1,6 @@
 //! `gcra`: redis-cell's CL.THROTTLE, and the same in microseconds from the decision behind it.
 
-use tollgate_core::{KeyState, Timestamp};
+use tollgate_core::{Cell, Timestamp};
 use tollgate_dialects::{Call, Outcome, Reply};
 
 use super::{Command, Spoken, fields, integers, number};
@@ -27,7 +27,7 @@ fn understand(_operation: &Operation, reply: &Reply) -> Option<Answer> {
     ]))
 }
 
-fn look(_call: &Call, outcome: &Outcome, _state: &mut KeyState, _t: Timestamp) -> Answer {
+fn look(_call: &Call, outcome: &Outcome, _cells: &[Cell], _t: Timestamp) -> Answer {
     let Some(decision) = outcome.decision else { return Answer::new() };
     let retry_after = if decision.allowed { -1 } else { decision.retry_after.as_flat() };
     fields([("retry_after_us", retry_after.into()), ("reset_after_us", decision.reset_after.get().into())])

@@ -13,7 +13,7 @@ mod slotted;
 mod window;
 
 use serde_json::{Map, Value};
-use tollgate_core::{Decision, KeyState, Limit, Timestamp};
+use tollgate_core::{Cell, Decision, Limit, Timestamp};
 use tollgate_dialects::{Call, Outcome, Reply};
 
 use crate::home::{Answer, Refusal};
@@ -44,8 +44,8 @@ pub struct Spoken {
     pub look: Option<Look>,
 }
 
-/// Fields from the call, its outcome and the key's state at that time.
-pub type Look = fn(&Call, &Outcome, &mut KeyState, Timestamp) -> Answer;
+/// Fields from the call, its outcome and the key's cells at that time.
+pub type Look = fn(&Call, &Outcome, &[Cell], Timestamp) -> Answer;
 
 /// A limiter without one.
 pub struct Direct {

@@ -1,6 +1,6 @@
 //! Seed 000: `o1_sliding_window` and `o1_ar1`. Times are in the scenario's own unit.
 
-use tollgate_core::{KeyState, Timestamp};
+use tollgate_core::{Cell, Timestamp};
 use tollgate_dialects::{Call, Outcome, Reply};
 
 use super::{Command, Spoken, fields};
@@ -34,7 +34,7 @@ fn understand(operation: &Operation, reply: &Reply) -> Option<Answer> {
     }
 }
 
-fn look(call: &Call, _outcome: &Outcome, state: &mut KeyState, t: Timestamp) -> Answer {
-    let counts: Vec<f64> = call.held(state, t).collect();
+fn look(call: &Call, _outcome: &Outcome, cells: &[Cell], t: Timestamp) -> Answer {
+    let counts: Vec<f64> = call.held(cells, t).collect();
     fields([("counts", counts.into())])
 }

@@ -44,6 +44,10 @@ impl Words for State {
         let (start, level) = (from.moment()?, f64::from_bits(from.take()?));
         (0.0..=EXACT as f64).contains(&level).then_some(Self { start, level })
     }
+
+    fn latest(&self) -> Timestamp {
+        self.start
+    }
 }
 
 impl Decay {

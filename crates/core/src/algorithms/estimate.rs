@@ -38,6 +38,10 @@ impl Words for State {
     fn read(from: &mut Reader<'_>) -> Option<Self> {
         Some(Self { start: from.moment()?, previous: from.at_most(EXACT)?, current: from.at_most(EXACT)? })
     }
+
+    fn latest(&self) -> Timestamp {
+        self.start
+    }
 }
 
 impl Estimate {

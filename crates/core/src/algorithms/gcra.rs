@@ -91,6 +91,10 @@ impl Words for State {
         let owes = count > 0 && period > 0 && fraction < count && tat >= seen.get();
         (owes || state == Self::default()).then_some(state)
     }
+
+    fn latest(&self) -> Timestamp {
+        self.seen
+    }
 }
 
 impl State {

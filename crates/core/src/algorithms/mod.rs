@@ -459,6 +459,11 @@ macro_rules! registry {
                 match self { $(Self::$variant(state, log) => log.thin(state),)+ }
             }
 
+            /// See [`Words::latest`].
+            pub(crate) fn latest(&self) -> Timestamp {
+                match self { $(Self::$variant(state, _) => state.latest(),)+ }
+            }
+
             pub(crate) fn write(&self, to: &mut Writer) {
                 match self {
                     $(Self::$variant(state, log) => {

@@ -44,8 +44,16 @@ impl Words for State {
         Some(Self { head: Words::read(from)?, anchor: from.moment()? })
     }
 
+    fn latest(&self) -> Timestamp {
+        self.head.latest()
+    }
+
     fn newest(&self) -> u64 {
         self.head.newest()
+    }
+
+    fn total(&self) -> u64 {
+        self.head.total()
     }
 }
 

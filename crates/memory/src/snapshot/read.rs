@@ -1,0 +1,177 @@
+//! Reading a store from a file.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use tollgate_core::{Cell, Clock, KeyState, Limit, Policy, Reader};
+
+use super::limits::{read_limit, read_policy};
+use super::{MAGIC, SnapshotError, VERSION, kind};
+use crate::ident::{Ident, SPACE_BITS, Secret};
+use crate::memory::{MOST_NAMES, Memory};
+
+const DAMAGED_KEY: SnapshotError = SnapshotError::Damaged("a key that no store wrote");
+
+impl Memory {
+    /// A store with the keys of the file at `path`, as if it had not stopped: time in between has
+    /// passed, by the machine's clock. `policies` are those of the new store; a name that is not among
+    /// them keeps the policy it had.
+    pub fn restore(
+        path: impl AsRef<Path>,
+        cap: usize,
+        clock: Box<dyn Clock>,
+        policies: &[Policy],
+    ) -> Result<Self, SnapshotError> {
+        let mut file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        check_sum(&mut file, bytes)?;
+        file.seek(SeekFrom::Start(0))?;
+        // What is read now has been summed up above, but may have been made so on purpose.
+        let mut from = Source { from: BufReader::with_capacity(1 << 20, file), left: bytes };
+        let head = from.block()?;
+        let head = read_head(&head)?;
+        let memory = Self::with_secret(cap, clock, head.secret);
+        for saved in &head.policies {
+            let own = policies.iter().find(|policy| policy.name() == saved.name()).unwrap_or(saved);
+            memory.shared().space(own).map_err(|_| SnapshotError::Damaged("too many policy names"))?;
+        }
+        loop {
+            let entry = from.block()?;
+            if entry.is_empty() {
+                break;
+            }
+            memory.put_entry(&head.policies, &entry)?;
+        }
+        Ok(memory)
+    }
+
+    fn put_entry(&self, policies: &[Policy], entry: &[u8]) -> Result<(), SnapshotError> {
+        let from = &mut Reader::new(entry);
+        let mut read = || -> Option<_> {
+            let (print, place) = (from.take()?, from.take()?);
+            let (mark, shard) = ((place >> 32) as u32, place as u32);
+            let saved = policies.get(usize::from(Ident::space(mark)))?;
+            let cells = read_cells(saved, from)?;
+            (print != 0 && from.is_done()).then_some((Ident { print, mark, shard }, saved, cells))
+        };
+        let (ident, saved, cells) = read().ok_or(DAMAGED_KEY)?;
+        if self.shared().put_back(ident, saved, cells) { Ok(()) } else { Err(SnapshotError::Cap(self.stats().cap)) }
+    }
+}
+
+/// The cells of an entry: those of the saved policy, or with limits of their own.
+fn read_cells(saved: &Policy, from: &mut Reader<'_>) -> Option<KeyState> {
+    match from.take()? {
+        kind::PACKED => {
+            let [limit] = saved.limits() else { return None };
+            let words = [from.take()?, from.take()?];
+            let cell = limit.packs().then(|| limit.unpack(words))?;
+            // Reading back what would be written checks its numbers.
+            let mut to = tollgate_core::Writer::default();
+            cell.write(&mut to);
+            let read = limit.read(&mut Reader::new(&to.into_bytes()))?;
+            Some(KeyState::of(saved, vec![read]))
+        }
+        kind::OWN => {
+            let cells: Vec<Cell> = saved.limits().iter().map(|limit| limit.read(from)).collect::<Option<_>>()?;
+            Some(KeyState::of(saved, cells))
+        }
+        kind::CHANGED => {
+            let mut state = KeyState::default();
+            for _ in 0..from.at_most(MOST_CELLS)? {
+                let limit: Arc<Limit> = Arc::new(read_limit(from)?);
+                let cell = limit.read(from)?;
+                state.keep(limit, cell);
+            }
+            Some(state)
+        }
+        _ => None,
+    }
+}
+
+/// More than a state keeps.
+const MOST_CELLS: u64 = 128;
+
+struct Head {
+    secret: Secret,
+    policies: Vec<Policy>,
+}
+
+fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
+    let from = &mut Reader::new(bytes);
+    if from.take() != Some(MAGIC) {
+        return Err(SnapshotError::NotOne);
+    }
+    match from.take() {
+        Some(VERSION) => {}
+        version => return Err(SnapshotError::Version(version.unwrap_or_default())),
+    }
+    let mut rest = || -> Option<Head> {
+        let secret = Secret([from.take()?, from.take()?]);
+        let _time = from.moment()?;
+        let names = from.at_most(MOST_NAMES as u64)?;
+        let policies: Vec<Policy> = (0..names).map(|_| read_policy(from)).collect::<Option<_>>()?;
+        from.is_done().then_some(Head { secret, policies })
+    };
+    let head = rest().ok_or(SnapshotError::Damaged("its policies"))?;
+    let mut names: Vec<&str> = head.policies.iter().map(Policy::name).collect();
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(SnapshotError::Damaged("a policy name twice"));
+    }
+    Ok(head)
+}
+
+/// Reads the whole file once. Its last word is the sum of all before it.
+fn check_sum(file: &mut File, bytes: u64) -> Result<(), SnapshotError> {
+    let mut from = BufReader::with_capacity(1 << 20, file);
+    let mut first = [0; 16];
+    let Some(mut left) = bytes.checked_sub(8).filter(|left| *left >= 16) else {
+        return Err(SnapshotError::NotOne);
+    };
+    from.read_exact(&mut first)?;
+    if first[8..] != MAGIC.to_le_bytes() {
+        return Err(SnapshotError::NotOne);
+    }
+    let mut sum = crc32c::crc32c(&first);
+    left -= first.len() as u64;
+    let mut buffer = vec![0; 1 << 16];
+    while left > 0 {
+        let take = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        from.read_exact(&mut buffer[..take])?;
+        sum = crc32c::crc32c_append(sum, &buffer[..take]);
+        left -= take as u64;
+    }
+    let mut word = [0; 8];
+    from.read_exact(&mut word)?;
+    if u64::from_le_bytes(word) != u64::from(sum) { Err(SnapshotError::Damaged("its checksum")) } else { Ok(()) }
+}
+
+/// Blocks of a length that the file told.
+struct Source<R> {
+    from: R,
+    left: u64,
+}
+
+impl<R: Read> Source<R> {
+    fn block(&mut self) -> Result<Vec<u8>, SnapshotError> {
+        let mut word = [0; 8];
+        self.take(8)?;
+        self.from.read_exact(&mut word)?;
+        let len = u64::from_le_bytes(word);
+        self.take(len)?;
+        // Not more than is there, whatever the file says.
+        let mut block = vec![0; usize::try_from(len).map_err(io::Error::other)?];
+        self.from.read_exact(&mut block)?;
+        Ok(block)
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<(), SnapshotError> {
+        self.left = self.left.checked_sub(bytes).ok_or(SnapshotError::Damaged("a length beyond its end"))?;
+        Ok(())
+    }
+}
+
+const _: () = assert!(SPACE_BITS <= 16, "a space is told by a mark's low bits");

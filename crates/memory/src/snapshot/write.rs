@@ -1,0 +1,156 @@
+//! Writing a store to a file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tollgate_core::Writer;
+
+use super::limits::{can_be_written, write_limit, write_policy};
+use super::{MAGIC, SnapshotError, VERSION, kind};
+use crate::ident::Ident;
+use crate::memory::{Memory, Shared, Times};
+use crate::record::Mirror;
+use crate::shard::{Shard, lock_slot};
+use crate::slot::Locked;
+
+impl Memory {
+    /// Writes all keys to `path`, replacing what was there in one step. Others may check meanwhile;
+    /// answers how many keys were written. Keys as good as new are left out.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<usize, SnapshotError> {
+        let path = path.as_ref();
+        let beside = beside(path);
+        let written = self.shared().write_file(&beside).inspect_err(|_| {
+            let _ = fs::remove_file(&beside);
+        })?;
+        fs::rename(&beside, path)?;
+        sync_folder(path)?;
+        Ok(written)
+    }
+}
+
+/// A file of this process's own in the same folder, so that renaming is one step.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// A rename is only sure to last once the folder is synced.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    // It holds the secret of the store.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        // Left behind by a process of the same number that was killed.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            options.open(path)
+        }
+        opened => opened,
+    }
+}
+
+/// Adds up what passes.
+struct Summed<W> {
+    to: W,
+    sum: u32,
+}
+
+impl<W: Write> Summed<W> {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sum = crc32c::crc32c_append(self.sum, bytes);
+        self.to.write_all(bytes)
+    }
+
+    fn word(&mut self, word: u64) -> io::Result<()> {
+        self.put(&word.to_le_bytes())
+    }
+}
+
+impl Shared {
+    fn write_file(&self, path: &Path) -> Result<usize, SnapshotError> {
+        let mut to = Summed { to: BufWriter::with_capacity(1 << 20, create(path)?), sum: 0 };
+        to.put(&self.head()?)?;
+        let (mut written, times) = (0, Times::default());
+        for shard in self.shards.iter().chain([&self.overflow]) {
+            // Keys neither come nor go while the shard is locked; they may be charged.
+            let _inner = shard.lock();
+            for slot in shard.slots() {
+                if slot.read().is_empty() || self.expired(&slot.read(), &times) {
+                    continue;
+                }
+                let entry = self.entry(shard, lock_slot(slot))?;
+                to.word(entry.len() as u64)?;
+                to.put(&entry)?;
+                written += 1;
+            }
+        }
+        to.word(0)?;
+        let sum = to.sum;
+        to.word(u64::from(sum))?;
+        let file = to.to.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        Ok(written)
+    }
+
+    fn head(&self) -> Result<Vec<u8>, SnapshotError> {
+        let mut to = Writer::default();
+        let spaces: Vec<_> = (0..).map_while(|index| self.spaces.get(index).and_then(OnceLock::get)).collect();
+        for word in [MAGIC, VERSION, self.secret.0[0], self.secret.0[1], self.clock.now().get(), spaces.len() as u64] {
+            to.put(word);
+        }
+        for space in spaces {
+            if !can_be_written(space.own.limits()) {
+                return Err(SnapshotError::Policy(space.own.name().to_owned()));
+            }
+            write_policy(&space.own, &mut to);
+        }
+        let bytes = to.into_bytes();
+        let mut head = (bytes.len() as u64).to_le_bytes().to_vec();
+        head.extend(bytes);
+        Ok(head)
+    }
+
+    /// A key with its identity. Which shard it is in is told by a word, since overflow is one of them.
+    fn entry(&self, shard: &Shard, locked: Locked<'_>) -> Result<Vec<u8>, SnapshotError> {
+        let seen = locked.seen;
+        let mut to = Writer::default();
+        to.put(seen.print);
+        let place = self.shards.iter().position(|other| std::ptr::eq(other, shard)).unwrap_or(self.shards.len());
+        to.put(u64::from(seen.mark()) << 32 | place as u64);
+        let space = self.spaces.get(usize::from(Ident::space(seen.mark()))).and_then(OnceLock::get);
+        let Some(space) = space else { return Err(SnapshotError::Damaged("a key of no policy")) };
+        if !seen.boxed() {
+            [kind::PACKED, seen.words[0], seen.words[1]].into_iter().for_each(|word| to.put(word));
+            return Ok(to.into_bytes());
+        }
+        let Some(record) = shard.record(Mirror::unpack(seen.words).record) else {
+            return Err(SnapshotError::Damaged("a key without its record"));
+        };
+        let cells = record.each(&space.own);
+        if record.is_own() {
+            to.put(kind::OWN);
+            cells.iter().for_each(|(_, cell)| cell.write(&mut to));
+        } else {
+            if !can_be_written(cells.iter().map(|(limit, _)| limit)) {
+                return Err(SnapshotError::Policy(space.own.name().to_owned()));
+            }
+            to.put(kind::CHANGED);
+            to.put(cells.len() as u64);
+            for (limit, cell) in cells {
+                write_limit(&limit, &mut to);
+                cell.write(&mut to);
+            }
+        }
+        Ok(to.into_bytes())
+    }
+}
