@@ -13,6 +13,7 @@ mod promise;
 mod quiet;
 mod refund;
 mod size;
+mod stored;
 mod together;
 
 use crate::case::{Case, Wants};
@@ -105,5 +106,11 @@ pub(crate) const LAWS: &[Law] = &[
         says: "no mode and no input grows a state beyond its bound",
         wants: Wants { refunds: true, back: true, ..PLAIN },
         check: size::check,
+    },
+    Law {
+        name: "stored",
+        says: "a state that was packed, written or thinned decides as it did, or admits less",
+        wants: Wants { refunds: true, back: true, changes: true, ..PLAIN },
+        check: stored::check,
     },
 ];
