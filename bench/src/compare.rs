@@ -6,11 +6,11 @@ use crate::args::Options;
 use crate::child::{self, Figures};
 use crate::contenders::{CONTENDERS, Contender};
 use crate::workload::{QUICK, WORKLOADS};
-use crate::{measure, report};
+use crate::{measure, report, targets};
 
 /// Where bytes are counted: two places in the growth of a table that doubles.
 const BYTES_AT: [u64; 2] = [1_000_000, 10_000_000];
-const STALL_AT: [u64; 1] = [1_000_000];
+const STALL_AT: [u64; 1] = [10_000_000];
 
 pub(crate) fn compare(options: &Options) -> Result<(), String> {
     let contenders: Vec<&Contender> =
@@ -23,7 +23,7 @@ pub(crate) fn compare(options: &Options) -> Result<(), String> {
     if !options.json {
         report::head(&contenders, options);
     }
-    let mut timed = Vec::new();
+    let (mut timed, mut told) = (Vec::new(), Vec::new());
     for workload in workloads {
         let able: Vec<&Contender> =
             contenders.iter().copied().filter(|contender| workload.keys <= contender.most_keys).collect();
@@ -35,7 +35,8 @@ pub(crate) fn compare(options: &Options) -> Result<(), String> {
         if !options.json {
             report::times(&workload, &times);
         }
-        timed.push(report::times_json(&workload, &times));
+        told.push(report::times_json(&workload, &times));
+        timed.push((workload.name, times));
     }
     let mut bytes = Vec::new();
     if wanted("bytes") {
@@ -56,11 +57,13 @@ pub(crate) fn compare(options: &Options) -> Result<(), String> {
             "quick": options.quick,
             "repeats": options.repeats,
             "contenders": report::contenders_json(&contenders),
-            "workloads": timed,
+            "workloads": told,
             "bytes": report::figures_json(&bytes),
             "stall": report::figures_json(&stalls),
         });
         println!("{all:#}");
+    } else {
+        targets::print(&timed, &bytes, &stalls);
     }
     Ok(())
 }

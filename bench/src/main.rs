@@ -15,6 +15,7 @@ mod keys;
 mod measure;
 mod report;
 mod stall;
+mod targets;
 mod workload;
 
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::run::{Failure, output, root, run};
+use crate::run::{Failure, output, root, run, run_with};
 
 const KERNEL: &str = "target/release/bench-kernel";
 /// Decisions between the two runs whose instructions are compared.
@@ -96,6 +96,31 @@ pub(crate) fn replay(lines: &str) -> Result<(), Failure> {
         std::io::stdout().flush()?;
     }
     Ok(())
+}
+
+/// Where the peers are built: they are no dependencies of the project.
+const PEERS: [(&str, &str); 1] = [("CARGO_TARGET_DIR", "target/bench-peers")];
+
+/// `cargo xtask bench embedded`: the store beside its peers, in one run on the same keys.
+pub(crate) fn embedded(args: &[&str]) -> Result<(), Failure> {
+    let mut all = vec!["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml", "--"];
+    all.extend(args);
+    run_with("cargo", &all, &PEERS)
+}
+
+/// The comparison still builds.
+pub(crate) fn check_peers() -> Result<(), Failure> {
+    run_with("cargo", &["fmt", "--manifest-path", "bench/Cargo.toml", "--check"], &PEERS)?;
+    run_with(
+        "cargo",
+        &["clippy", "--quiet", "--locked", "--manifest-path", "bench/Cargo.toml", "--", "-D", "warnings"],
+        &PEERS,
+    )
+}
+
+/// `cargo xtask bench algorithms`: what each costs in the embedded store.
+pub(crate) fn algorithms() -> Result<(), Failure> {
+    run("cargo", &["run", "--release", "--quiet", "--package", "tollgate-bench", "--bin", "bench-memory"])
 }
 
 /// The most memory a process has taken so far, in kilobytes.

@@ -8,18 +8,23 @@ mod run;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use run::{Failure, run};
+use run::{Failure, run, run_with};
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test                 all tests: format, lints, unit tests, laws, vectors, mutants, guides
+  test                 all tests: format, lints, unit tests, laws, vectors, models, mutants, examples, guides
   laws [ARGS]          the laws alone, e.g. cargo xtask laws --cases 1_000_000
   fuzz policy [N]      N random texts into the policy parser (10 million)
   mutants [WORD]       the kernel broken on purpose: every mutant (with WORD) must be caught
+  models [N]           every interleaving of slots and shards, and N random schedules of the store (100,000)
+  campaign [ARGS]      threads against the embedded store, every interval checked (100 million operations)
+  hostile [ARGS]       50 million distinct keys against a cap of 256 MB
   guides               the documents' examples, run
   bench kernel         nanoseconds and instructions a decision (needs valgrind)
   bench replay [N]     lines a second over N lines of 100,000 keys (10 million)
+  bench embedded [..]  the embedded store beside its peers: nanoseconds, ratios, bytes, pauses
+  bench algorithms     nanoseconds a check and bytes a key of each algorithm
 ";
 
 fn main() -> ExitCode {
@@ -32,10 +37,17 @@ fn main() -> ExitCode {
         ["fuzz", "policy", cases] => laws(&["--fuzz", cases]),
         ["mutants"] => mutants::mutants(""),
         ["mutants", word] => mutants::mutants(word),
+        ["models"] => models("100000"),
+        ["models", schedules] => models(schedules),
+        ["campaign"] => tool("campaign", &["--operations", "100_000_000"]),
+        ["campaign", args @ ..] => tool("campaign", args),
+        ["hostile", args @ ..] => tool("hostile", args),
         ["guides"] => build_and_guide(),
         ["bench", "kernel"] => bench::kernel(),
         ["bench", "replay"] => bench::replay("10_000_000"),
         ["bench", "replay", lines] => bench::replay(lines),
+        ["bench", "embedded", args @ ..] => bench::embedded(args),
+        ["bench", "algorithms"] => bench::algorithms(),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);
@@ -55,9 +67,41 @@ fn test() -> Result<(), Failure> {
     run("cargo", &["fmt", "--all", "--check"])?;
     run("cargo", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     run("cargo", &["test", "--workspace", "--quiet"])?;
+    models("1000")?;
+    examples()?;
     build_and_guide()?;
+    bench::check_peers()?;
     mutants::mutants("")?;
     println!("all tests passed in {:.0?}", started.elapsed());
+    Ok(())
+}
+
+/// The model checkers need the store built with their atomics.
+fn models(schedules: &str) -> Result<(), Failure> {
+    let test = |flag: &str, tests: &str| {
+        let flags = format!("--cfg {flag}");
+        let set =
+            [("RUSTFLAGS", flags.as_str()), ("TOLLGATE_SCHEDULES", schedules), ("CARGO_TARGET_DIR", "target/models")];
+        run_with("cargo", &["test", "--quiet", "--package", "tollgate-memory", "--lib", tests], &set)
+    };
+    test("tollgate_loom", "models")?;
+    test("tollgate_shuttle", "schedules")
+}
+
+/// A program of conformance, built for speed.
+fn tool(name: &str, args: &[&str]) -> Result<(), Failure> {
+    let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-conformance", "--bin", name, "--"];
+    all.extend(args);
+    run("cargo", &all)
+}
+
+/// Every example program runs to its end.
+fn examples() -> Result<(), Failure> {
+    for file in std::fs::read_dir(run::root().join("crates/tollgate/examples"))? {
+        let file = file?.path();
+        let Some(name) = file.file_stem().and_then(|name| name.to_str()) else { continue };
+        run("cargo", &["run", "--quiet", "--package", "tollgate", "--example", name])?;
+    }
     Ok(())
 }
 

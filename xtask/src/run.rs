@@ -28,8 +28,13 @@ pub(crate) fn root() -> PathBuf {
 
 /// Runs a command in the root, showing what it prints.
 pub(crate) fn run(program: &str, args: &[&str]) -> Result<(), Failure> {
+    run_with(program, args, &[])
+}
+
+/// The same with variables of its environment set.
+pub(crate) fn run_with(program: &str, args: &[&str], set: &[(&str, &str)]) -> Result<(), Failure> {
     println!("\n== {program} {}", args.join(" "));
-    let status = Command::new(program).args(args).current_dir(root()).status()?;
+    let status = Command::new(program).args(args).envs(set.iter().copied()).current_dir(root()).status()?;
     if status.success() { Ok(()) } else { Err(Failure(format!("{program} {} failed", args.join(" ")))) }
 }
 

@@ -69,6 +69,6 @@ fn sliding(limit: Limit) -> String {
 
 /// A cap that all keys fit under, with their logs.
 fn gate(policy: String, keys: u64) -> Gate {
-    let cap = 64 << 20 | 2_048 * keys as usize;
+    let cap = (64 << 20) + 2_048 * keys as usize;
     Gate::builder().policy(&policy).memory_cap(cap).build().expect("a policy and a cap that are valid")
 }

@@ -131,7 +131,7 @@ impl Bench {
             // All at one time would share an entry of a log.
             self.pass(self.time_of(1));
             for key in list(&text) {
-                self.gate.check(key)?;
+                let _ = self.gate.check(key)?;
             }
         }
         let stats = self.gate.stats();
@@ -147,7 +147,7 @@ impl Bench {
             self.gate.check("user:00000012345")
         };
         for _ in 0..2 * self.count {
-            check()?;
+            let _ = check()?;
         }
         nanos(CHECKS, || {
             let mut allowed = 0;
@@ -178,7 +178,7 @@ impl Bench {
     fn many(&self) -> Result<(f64, f64), Error> {
         let all = text_of(0..MANY_KEYS);
         for key in list(&all) {
-            self.gate.check(key)?;
+            let _ = self.gate.check(key)?;
         }
         let mut dice = 0x9E37_79B9_7F4A_7C15;
         let order = text_of((0..MANY_KEYS / 2).map(|_| throw(&mut dice) % MANY_KEYS));
@@ -187,7 +187,7 @@ impl Bench {
             for batch in keys.chunks(BATCH) {
                 self.pass(Micros::new(1));
                 for key in batch {
-                    black_box(self.gate.check(key)?);
+                    let _ = black_box(self.gate.check(key)?);
                 }
             }
             Ok(())

@@ -63,7 +63,7 @@ impl<K: Keys> Home for InProcess<K> {
                 let known = self.usage.entry(call.state_key().to_vec()).or_default();
                 let done = self.keys.act(call.policy(), call.state_key(), t, |cells, t| {
                     // Done twice, it must count once.
-                    let mut usage = known.clone();
+                    let mut usage = *known;
                     let outcome = call.run_on(cells, &mut usage, t)?;
                     let mut answer = (spoken.understand)(operation, &outcome.reply)
                         .ok_or_else(|| Refusal::new(format!("a reply of another form: {}", outcome.reply)))?;

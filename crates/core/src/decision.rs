@@ -4,6 +4,7 @@ use crate::units::{Micros, Timestamp, Wait};
 
 /// The answer to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a decision that nobody looks at protects nothing"]
 pub struct Decision {
     /// Binary, uniform: it fits. Nary: something was granted.
     pub allowed: bool,

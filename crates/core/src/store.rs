@@ -10,7 +10,7 @@ use crate::decision::{Decision, Detail};
 use crate::policy::Policy;
 use crate::request::{Cost, Request};
 use crate::together::Together;
-use crate::units::Timestamp;
+use crate::units::{EXACT, Timestamp};
 
 /// The longest key, in bytes.
 pub const LONGEST_KEY: usize = 512;
@@ -114,6 +114,10 @@ pub enum StoreError {
     Twice(usize, usize),
     /// More policy names than the home keeps apart; how many those are.
     Names(usize),
+    /// A cost of 2^53 or more.
+    Cost(u64),
+    /// Questions to different homes cannot be decided together.
+    OtherHome,
 }
 
 impl StoreError {
@@ -137,6 +141,8 @@ impl fmt::Display for StoreError {
             Self::Names(most) => {
                 write!(f, "expected at most {most} different policy names; callers should not choose them")
             }
+            Self::Cost(cost) => write!(f, "expected a cost from 0 to {}, found {cost}", EXACT - 1),
+            Self::OtherHome => f.write_str("expected questions to one store: make them with gates of one builder"),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! below [`EXACT`], because the Lua twins of the algorithms compute in doubles.
 
 use std::fmt;
+use std::time::Duration;
 
 /// The largest integer up to which every integer is a double: 2^53.
 pub const EXACT: u64 = 1 << 53;
@@ -29,6 +30,11 @@ impl Micros {
         Self(s.saturating_mul(1_000_000))
     }
 
+    /// `ms` milliseconds, saturating.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms.saturating_mul(1_000))
+    }
+
     /// The number of microseconds.
     pub const fn get(self) -> u64 {
         self.0
@@ -42,6 +48,19 @@ impl Micros {
     /// The sum, saturating.
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl From<Micros> for Duration {
+    fn from(span: Micros) -> Self {
+        Self::from_micros(span.0)
+    }
+}
+
+/// Rounded up to whole microseconds, saturating.
+impl From<Duration> for Micros {
+    fn from(span: Duration) -> Self {
+        Self(u64::try_from(span.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX))
     }
 }
 

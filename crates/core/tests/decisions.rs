@@ -178,9 +178,9 @@ fn every_algorithm_decides_at_the_epoch() {
 fn a_look_under_another_mode_forgives_nothing() {
     let mut key = Key::new("10/h gcra");
     for _ in 0..30 {
-        key.ask(0, Request::ONE.mode(Mode::Uniform));
+        let _ = key.ask(0, Request::ONE.mode(Mode::Uniform));
     }
-    key.ask(0, Request::ONE.mode(Mode::Binary).peek());
+    let _ = key.ask(0, Request::ONE.mode(Mode::Binary).peek());
     assert_eq!(key.ask(0, cost(0).mode(Mode::Uniform)).remaining, -10);
 }
 
@@ -253,7 +253,7 @@ fn a_clock_set_back_an_hour_costs_at_most_one_more_window() {
 #[test]
 fn an_explanation_names_the_limit_and_the_first_instant_that_passes() {
     let mut key = Key::new("1/5s, 5/h name=login");
-    key.one(0);
+    let _ = key.one(0);
     let why = explain(&mut key.state, &key.policy, at(S), &Request::ONE);
     assert_eq!(why.passes_at, Some(at(5 * S)));
     assert_eq!((why.limits[0].before.held, why.limits[0].after.held), (1.0, 1.0));
@@ -268,7 +268,7 @@ fn an_explanation_names_the_limit_and_the_first_instant_that_passes() {
 #[test]
 fn reset_forgets_the_key_under_a_policy_and_nothing_else() {
     let mut key = Key::new("1/h, 9/d");
-    key.one(0);
+    let _ = key.one(0);
     key.state.reset(&"1/h".parse().unwrap(), at(0));
     let (decision, details) = key.state.decide_full(&key.policy, at(0), &Request::ONE);
     assert_eq!((decision.allowed, details[0].remaining, details[1].remaining), (true, 0, 7));

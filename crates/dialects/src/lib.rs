@@ -52,6 +52,7 @@ pub use api_counter::Usage;
 pub use call::{Action, Call, Clock, Convention, Outcome, Wording};
 pub use error::DialectError;
 pub use reply::Reply;
+pub use rolling::RollingResult;
 pub use rolling_options::{RollingLimit, RollingOptions};
 pub use scripts::{SCRIPTS, Script, script};
 

@@ -111,15 +111,34 @@ struct Rolling {
     life: Micros,
 }
 
-impl Convention for Rolling {
-    fn reply(&self, decision: &Decision, details: &[Detail], _usage: &Usage) -> Reply {
+/// What a limiter of seed 004 answers, by the names of its document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RollingResult {
+    /// The attempts that are recorded: in uniform mode all, in binary mode all or none.
+    pub acknowledged: u64,
+    /// The actions that remain; below zero only in uniform mode.
+    pub actions_remaining: i64,
+    /// How long until a batch of this size is acknowledged in full.
+    pub wait: Micros,
+}
+
+impl RollingResult {
+    /// The answer to `n` attempts that were decided so.
+    pub fn new(n: u64, decision: &Decision, details: &[Detail]) -> Self {
         let waits = details.iter().map(|detail| match detail.retry_after {
-            Wait::After(wait) if self.n <= detail.count => wait,
+            Wait::After(wait) if n <= detail.count => wait,
             // Never: then until the list is empty.
             _ => detail.reset_after,
         });
         let wait = waits.max().unwrap_or_default();
-        Reply::ints([decision.remaining, decision.charged as i64, wait.get() as i64])
+        Self { acknowledged: decision.charged, actions_remaining: decision.remaining, wait }
+    }
+}
+
+impl Convention for Rolling {
+    fn reply(&self, decision: &Decision, details: &[Detail], _usage: &Usage) -> Reply {
+        let result = RollingResult::new(self.n, decision, details);
+        Reply::ints([result.actions_remaining, result.acknowledged as i64, result.wait.get() as i64])
     }
 
     fn life(&self, decision: &Decision, _home: Timestamp) -> Micros {

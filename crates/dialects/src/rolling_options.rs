@@ -2,7 +2,7 @@
 //! has them, and the keys and arguments its client makes of them for [`rolling`](crate::rolling).
 
 use serde_json::{Map, Value};
-use tollgate_core::{Micros, Mode};
+use tollgate_core::{Micros, Mode, Policy, Timestamp};
 
 use crate::call::Call;
 use crate::error::DialectError;
@@ -155,8 +155,18 @@ impl RollingOptions {
         args.into_iter().map(String::into_bytes).collect()
     }
 
+    /// The policy these limits make. All that may be wrong with them is told here.
+    pub fn policy(&self) -> Result<Policy, DialectError> {
+        Ok(self.call(b"", 1, Timestamp::default())?.policy().clone().with_mode(self.mode))
+    }
+
+    /// The namespace that was given.
+    pub fn given_namespace(&self) -> &[u8] {
+        &self.namespace
+    }
+
     /// The call of `n` actions of an id. All that may be wrong is told here.
-    pub fn call(&self, id: &[u8], n: u64, now: tollgate_core::Timestamp) -> Result<Call, DialectError> {
+    pub fn call(&self, id: &[u8], n: u64, now: Timestamp) -> Result<Call, DialectError> {
         let (keys, args) = (self.keys(id), self.args(&n.to_string(), &now.get().to_string()));
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();

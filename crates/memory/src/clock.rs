@@ -50,6 +50,43 @@ fn wall() -> Timestamp {
     Timestamp::saturating(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
+/// The clock of a store: mostly the usual one, which is read without a call.
+pub(crate) enum Source {
+    Usual(Monotonic),
+    Given(Box<dyn Clock>),
+}
+
+impl Source {
+    pub(crate) fn of(given: Option<Box<dyn Clock>>) -> Self {
+        given.map_or_else(|| Self::Usual(Monotonic::new()), Self::Given)
+    }
+
+    fn other(&self) -> &dyn Clock {
+        match self {
+            Self::Usual(clock) => clock,
+            Self::Given(clock) => &**clock,
+        }
+    }
+}
+
+impl Clock for Source {
+    #[inline(always)]
+    fn now(&self) -> Timestamp {
+        match self {
+            Self::Usual(clock) => clock.now(),
+            Self::Given(clock) => clock.now(),
+        }
+    }
+
+    fn is_monotonic(&self) -> bool {
+        self.other().is_monotonic()
+    }
+
+    fn wall(&self) -> Timestamp {
+        self.other().wall()
+    }
+}
+
 /// A clock that stands until it is set: tests own the time.
 ///
 /// ```

@@ -14,7 +14,7 @@ use tollgate_core::{
 };
 
 use crate::budget::Budget;
-use crate::clock::Monotonic;
+use crate::clock::Source;
 use crate::held::Held;
 use crate::ident::{Ident, SPACE_BITS, Secret};
 use crate::record::{Mirror, Record};
@@ -27,7 +27,7 @@ use crate::sync::{AtomicU64, Ordering, relax};
 /// The cap unless another is given: 64 MiB.
 pub const DEFAULT_CAP: usize = 64 << 20;
 /// The least cap: below, the shards alone take most of it.
-pub const LEAST_CAP: usize = 1 << 20;
+pub const LEAST_CAP: usize = 4 << 20;
 /// The most policy names.
 pub const MOST_NAMES: usize = 1 << SPACE_BITS;
 const SHARDS: usize = if crate::sync::MODELLED { 1 } else { 16 };
@@ -44,7 +44,7 @@ pub struct Memory {
 
 pub(crate) struct Shared {
     pub(crate) secret: Secret,
-    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) clock: Source,
     pub(crate) budget: Budget,
     pub(crate) shards: Box<[Shard]>,
     /// The shared buckets of keys that found no room: few, and beside the cap.
@@ -120,15 +120,15 @@ enum Tried {
 impl Memory {
     /// A store of at most `cap` bytes, deciding by the process's monotonic clock.
     pub fn new(cap: usize) -> Self {
-        Self::with_clock(cap, Box::new(Monotonic::new()))
+        Self::with_secret(cap, Source::of(None), Secret::random())
     }
 
     /// The same with another clock.
     pub fn with_clock(cap: usize, clock: Box<dyn Clock>) -> Self {
-        Self::with_secret(cap, clock, Secret::random())
+        Self::with_secret(cap, Source::of(Some(clock)), Secret::random())
     }
 
-    pub(crate) fn with_secret(cap: usize, clock: Box<dyn Clock>, secret: Secret) -> Self {
+    pub(crate) fn with_secret(cap: usize, clock: Source, secret: Secret) -> Self {
         let budget = Budget::new(cap.max(LEAST_CAP));
         let overflow_budget = Budget::new(usize::MAX);
         // Shards fill alike, so twice an even share is more than any of them needs.
@@ -224,11 +224,13 @@ impl Memory {
         self.shared.decide_all(idents.collect())
     }
 
-    /// Forgets the key under the policy.
+    /// Forgets the key under the policy. One that shares a bucket since the store is full keeps sharing it.
     pub fn reset(&self, policy: &Prepared, key: &[u8]) -> Result<(), StoreError> {
         StoreError::check_key(key)?;
         let target = policy.target();
-        self.shared.with_cells(target, policy.space.ident(key), |cells, _| {
+        let (shared, ident) = (&self.shared, policy.space.ident(key));
+        // A key without a place of its own has nothing of its own to forget.
+        shared.with_own_cells(shared.shard(ident), &shared.budget, target, ident, &mut |cells: &mut [Cell], _| {
             for (cell, limit) in cells.iter_mut().zip(target.policy.limits()) {
                 *cell = limit.fresh();
             }
@@ -346,8 +348,9 @@ impl Shared {
         if seen.boxed() {
             return Mirror::unpack(seen.words).refusal(target.policy, request, t, target.space.near);
         }
-        // The first word is a time not after the latest charge.
-        if seen.words[0] > t.get() {
+        // The first word is a time not after the latest charge; of a key that has just got its place it
+        // tells nothing.
+        if seen.words[0] > t.get() || seen.words[0] == 0 {
             return None;
         }
         let (decision, words) = decide_packed(target.policy, seen.words, t, request)?;

@@ -27,7 +27,7 @@ impl Limits {
 
     /// A request costs its user one unit and its team one.
     fn request(&self, user: &str, team: &str) -> Result<Together, Error> {
-        self.users.check_all(&[self.users.ask(user), self.teams.ask(team)])
+        Ok(self.users.check_all(&[self.users.ask(user), self.teams.ask(team)])?)
     }
 }
 

@@ -1,8 +1,7 @@
 //! A question to a gate: a key, a cost, a mode.
 
-use tollgate_core::{Cost, Decision, Detail, Mode, Request};
+use tollgate_core::{Cost, Decision, Detail, Mode, Request, StoreError};
 
-use crate::error::Error;
 use crate::gate::Gate;
 
 /// A question that is not asked yet: see [`Gate::ask`].
@@ -31,18 +30,18 @@ impl<'a> Ask<'a> {
     }
 
     /// Decides, and charges what is granted.
-    pub fn check(self) -> Result<Decision, Error> {
-        Ok(self.gate.store().check(self.gate.prepared(), self.key, &self.request()?)?)
+    pub fn check(self) -> Result<Decision, StoreError> {
+        self.gate.store().check(self.gate.prepared(), self.key, &self.request()?)
     }
 
     /// The same, with each limit's part in policy order.
-    pub fn check_full(self) -> Result<(Decision, Vec<Detail>), Error> {
-        Ok(self.gate.store().check_full(self.gate.prepared(), self.key, &self.request()?)?)
+    pub fn check_full(self) -> Result<(Decision, Vec<Detail>), StoreError> {
+        self.gate.store().check_full(self.gate.prepared(), self.key, &self.request()?)
     }
 
     /// What a check would answer, charging nothing.
-    pub fn peek(self) -> Result<Decision, Error> {
-        Ok(self.gate.store().check(self.gate.prepared(), self.key, &self.request()?.peek())?)
+    pub fn peek(self) -> Result<Decision, StoreError> {
+        self.gate.store().check(self.gate.prepared(), self.key, &self.request()?.peek())
     }
 
     pub(crate) fn gate(&self) -> &'a Gate {
@@ -53,11 +52,11 @@ impl<'a> Ask<'a> {
         self.key
     }
 
-    pub(crate) fn units(&self) -> Result<Cost, Error> {
-        Cost::new(self.cost).ok_or(Error::Cost(self.cost))
+    pub(crate) fn units(&self) -> Result<Cost, StoreError> {
+        Cost::new(self.cost).ok_or(StoreError::Cost(self.cost))
     }
 
-    fn request(&self) -> Result<Request, Error> {
+    fn request(&self) -> Result<Request, StoreError> {
         let request = Request::cost(self.units()?);
         Ok(Request { mode: self.mode, ..request })
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tollgate_core::{Clock, Policy};
-use tollgate_memory::{DEFAULT_CAP, LEAST_CAP, Memory, Monotonic};
+use tollgate_memory::{DEFAULT_CAP, LEAST_CAP, Memory};
 
 use crate::error::Error;
 use crate::gate::Gate;
@@ -92,10 +92,9 @@ impl Builder {
         if cap < LEAST_CAP {
             return Err(Error::Cap(cap));
         }
-        let clock = self.clock.unwrap_or_else(|| Box::new(Monotonic::new()));
         let memory = match self.snapshot.filter(|path| path.exists()) {
-            Some(path) => Memory::restore(path, cap, clock, &policies)?,
-            None => Memory::with_clock(cap, clock),
+            Some(path) => Memory::restore(path, cap, self.clock, &policies)?,
+            None => self.clock.map_or_else(|| Memory::new(cap), |clock| Memory::with_clock(cap, clock)),
         };
         let prepared: Vec<_> = policies.iter().map(|policy| memory.prepare(policy)).collect::<Result<_, _>>()?;
         let first = prepared.first().cloned().ok_or(Error::NoPolicy)?;

@@ -1,11 +1,12 @@
-//! What can be wrong. Nothing was charged then.
+//! What can be wrong with a gate that is made. What can be wrong with a question is the store's to say.
 
 use std::fmt;
 
-use tollgate_core::{EXACT, PolicyError, StoreError, TextError};
+use tollgate_core::{PolicyError, StoreError, TextError};
+use tollgate_dialects::DialectError;
 use tollgate_memory::{LEAST_CAP, SnapshotError};
 
-/// Why a gate was not made, or did not decide.
+/// Why a gate was not made or not saved.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,10 +20,8 @@ pub enum Error {
     SameName(String),
     /// A cap below what the table itself takes.
     Cap(usize),
-    /// A cost of 2^53 or more.
-    Cost(u64),
-    /// Questions to different stores cannot be decided together.
-    OtherStore,
+    /// Options that make no rolling limiter.
+    Rolling(DialectError),
     /// The store did not decide.
     Store(StoreError),
     /// The snapshot was not written or not read.
@@ -38,8 +37,7 @@ impl fmt::Display for Error {
             Self::SameName(name) if name.is_empty() => f.write_str("expected one policy without a name, found two"),
             Self::SameName(name) => write!(f, "expected policy names that differ, found {name} twice"),
             Self::Cap(cap) => write!(f, "expected a memory cap of at least {LEAST_CAP} bytes, found {cap}"),
-            Self::Cost(cost) => write!(f, "expected a cost from 0 to {}, found {cost}", EXACT - 1),
-            Self::OtherStore => f.write_str("expected questions to one store: make them with gates of one builder"),
+            Self::Rolling(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Snapshot(error) => error.fmt(f),
         }
@@ -52,6 +50,7 @@ impl std::error::Error for Error {
             Self::Text(error) => Some(error),
             Self::Policy(error) => Some(error),
             Self::Store(error) => Some(error),
+            Self::Rolling(error) => Some(error),
             Self::Snapshot(error) => Some(error),
             _ => None,
         }
@@ -67,6 +66,12 @@ impl From<TextError> for Error {
 impl From<PolicyError> for Error {
     fn from(error: PolicyError) -> Self {
         Self::Policy(error)
+    }
+}
+
+impl From<DialectError> for Error {
+    fn from(error: DialectError) -> Self {
+        Self::Rolling(error)
     }
 }
 

@@ -52,8 +52,8 @@ impl Gate {
     }
 
     /// What a check would answer, charging nothing.
-    pub fn peek(&self, key: impl AsRef<[u8]>) -> Result<Decision, Error> {
-        Ok(self.memory.check(self.prepared(), key.as_ref(), &Request::ONE.peek())?)
+    pub fn peek(&self, key: impl AsRef<[u8]>) -> Result<Decision, StoreError> {
+        self.memory.check(self.prepared(), key.as_ref(), &Request::ONE.peek())
     }
 
     /// A question with a cost or a mode of its own.
@@ -62,16 +62,16 @@ impl Gate {
     }
 
     /// Forgets the key under this policy.
-    pub fn reset(&self, key: impl AsRef<[u8]>) -> Result<(), Error> {
-        Ok(self.memory.reset(self.prepared(), key.as_ref())?)
+    pub fn reset(&self, key: impl AsRef<[u8]>) -> Result<(), StoreError> {
+        self.memory.reset(self.prepared(), key.as_ref())
     }
 
     /// Gives back what is still held of `units` charged at `at`, the time of a decision; answers the
     /// units given back. They are never more than what the limits still hold of that charge, so giving
     /// back cannot be used to get more than the policy allows.
-    pub fn refund(&self, key: impl AsRef<[u8]>, units: u64, at: Timestamp) -> Result<u64, Error> {
-        let units = Cost::new(units).ok_or(Error::Cost(units))?;
-        Ok(self.memory.refund(self.prepared(), key.as_ref(), units, at)?)
+    pub fn refund(&self, key: impl AsRef<[u8]>, units: u64, at: Timestamp) -> Result<u64, StoreError> {
+        let units = Cost::new(units).ok_or(StoreError::Cost(units))?;
+        self.memory.refund(self.prepared(), key.as_ref(), units, at)
     }
 
     /// Checks many keys, one unit each, in one call: much faster than one by one where keys are many.
@@ -82,15 +82,15 @@ impl Gate {
     /// assert_eq!(decisions.iter().filter(|decision| decision.allowed).count(), 2);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn check_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Decision>, Error> {
+    pub fn check_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Decision>, StoreError> {
         let mut decisions = Vec::new();
         self.check_many_into(keys, &mut decisions)?;
         Ok(decisions)
     }
 
     /// As [`Gate::check_many`], into a vector of the caller's, which is emptied first.
-    pub fn check_many_into<K: AsRef<[u8]>>(&self, keys: &[K], decisions: &mut Vec<Decision>) -> Result<(), Error> {
-        Ok(self.memory.check_many(self.prepared(), keys, &Request::ONE, decisions)?)
+    pub fn check_many_into<K: AsRef<[u8]>>(&self, keys: &[K], decisions: &mut Vec<Decision>) -> Result<(), StoreError> {
+        self.memory.check_many(self.prepared(), keys, &Request::ONE, decisions)
     }
 
     /// Decides several questions together: all are charged or none is. Modes do not matter.
@@ -105,15 +105,15 @@ impl Gate {
     /// assert_eq!(users.peek("alice")?.remaining, 9);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn check_all(&self, asks: &[Ask<'_>]) -> Result<Together, Error> {
+    pub fn check_all(&self, asks: &[Ask<'_>]) -> Result<Together, StoreError> {
         let mut items = Vec::with_capacity(asks.len());
         for ask in asks {
             if !self.memory.same(&ask.gate().memory) {
-                return Err(Error::OtherStore);
+                return Err(StoreError::OtherHome);
             }
             items.push((ask.gate().prepared(), ask.key(), ask.units()?));
         }
-        Ok(self.memory.check_all(&items)?)
+        self.memory.check_all(&items)
     }
 
     /// Writes all keys of the store to a file, replacing it in one step, while others may check: see

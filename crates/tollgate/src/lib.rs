@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A [`Gate`] is a policy over a store; it is cheap to clone and to share between threads. Checking a
-//! known key takes no lock, allocates nothing and, when it is refused, writes nothing.
+//! known key allocates nothing and mostly takes no lock; a refusal writes nothing.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -25,15 +25,18 @@ mod ask;
 mod builder;
 mod error;
 mod gate;
+mod rolling;
 
 pub use ask::Ask;
 pub use builder::Builder;
 pub use error::Error;
 pub use gate::Gate;
+pub use rolling::Rolling;
 pub use tollgate_core::{
     Clock, Cost, Decision, Detail, Item, Micros, Mode, Policy, PolicyError, Reply, Request, Store, StoreError,
     TextError, Timestamp, Together, Wait,
 };
+pub use tollgate_dialects::{RollingLimit, RollingOptions, RollingResult};
 pub use tollgate_memory::{Cached, DEFAULT_CAP, LEAST_CAP, Manual, Memory, Monotonic, SnapshotError, Stats};
 
 /// The guide's own examples, compiled and run.

@@ -143,7 +143,7 @@ mod tests {
         let mut cells = Cells::new(policies);
         for key in 0..3_000 {
             cells.add(policies);
-            decide(&policies[0], cells.of(key, 0), at(u64::from(key)), &Request::ONE);
+            let _ = decide(&policies[0], cells.of(key, 0), at(u64::from(key)), &Request::ONE);
         }
         cells
     }

@@ -149,7 +149,7 @@ impl<'a> Caller<'a> {
     fn ask(&mut self, key: usize, cost: u64, mode: Mode) {
         let (gate, name) = (&self.floor.gate, self.floor.keys.name(key));
         let answer = if cost == 1 && mode == Mode::Binary {
-            gate.check(name).map_err(tollgate::Error::from)
+            gate.check(name)
         } else {
             gate.ask(name).cost(cost).mode(mode).check()
         };
@@ -239,7 +239,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    fn fail(&mut self, operations: u64, error: &tollgate::Error) {
+    fn fail(&mut self, operations: u64, error: &tollgate::StoreError) {
         self.heard.operations += operations;
         self.heard.wrong.push(error.to_string());
     }

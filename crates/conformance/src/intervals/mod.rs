@@ -5,7 +5,7 @@
 //! interval of that length. A promise never falls as spans grow, so the intervals that matter begin at
 //! one event and end just after another. All pairs of events are too many for a long run, and checking
 //! windows of a few lengths is not enough: a counted window promises N and N more for every edge
-//! crossed, and none of its spans follows from another. So the promise is taken apart into [`Stairs`],
+//! crossed, and none of its spans follows from another. So the promise is taken apart into stairs,
 //! which split into a part of the first event and a part of the last, and one sweep keeps the best first
 //! event for each last one: O(n log n) for every pair. A promise that is no stairs is checked pair by
 //! pair.

@@ -43,8 +43,8 @@ impl Watch for Identity {
         }
         // And back again, after looks and refusals: what was consumed is still there.
         let never = Request::cost(Cost::new(1 << 50).unwrap_or(Cost::ONE)).mode(Mode::Binary);
-        state.decide(&world.policy, world.t(), &never.peek());
-        state.decide(&world.policy, world.t(), &never);
+        let _ = state.decide(&world.policy, world.t(), &never.peek());
+        let _ = state.decide(&world.policy, world.t(), &never);
         let back = held(&mut state, before);
         for ((limit, was), now) in before.limits().iter().zip(&old).zip(&back) {
             // Unless its name came to name something else.

@@ -9,6 +9,7 @@ use tollgate_core::{Cell, Clock, KeyState, Limit, Policy, Reader};
 
 use super::limits::{read_limit, read_policy};
 use super::{MAGIC, SnapshotError, VERSION, kind};
+use crate::clock::Source;
 use crate::ident::{Ident, SPACE_BITS, Secret};
 use crate::memory::{MOST_NAMES, Memory};
 
@@ -16,12 +17,12 @@ const DAMAGED_KEY: SnapshotError = SnapshotError::Damaged("a key that no store w
 
 impl Memory {
     /// A store with the keys of the file at `path`, as if it had not stopped: time in between has
-    /// passed, by the machine's clock. `policies` are those of the new store; a name that is not among
+    /// passed, by the machine's clock. The clock is the usual one unless another is given. `policies` are those of the new store; a name that is not among
     /// them keeps the policy it had.
     pub fn restore(
         path: impl AsRef<Path>,
         cap: usize,
-        clock: Box<dyn Clock>,
+        clock: Option<Box<dyn Clock>>,
         policies: &[Policy],
     ) -> Result<Self, SnapshotError> {
         let mut file = File::open(path)?;
@@ -29,10 +30,10 @@ impl Memory {
         check_sum(&mut file, bytes)?;
         file.seek(SeekFrom::Start(0))?;
         // What is read now has been summed up above, but may have been made so on purpose.
-        let mut from = Source { from: BufReader::with_capacity(1 << 20, file), left: bytes };
+        let mut from = Blocks { from: BufReader::with_capacity(1 << 20, file), left: bytes };
         let head = from.block()?;
         let head = read_head(&head)?;
-        let memory = Self::with_secret(cap, clock, head.secret);
+        let memory = Self::with_secret(cap, Source::of(clock), head.secret);
         for saved in &head.policies {
             let own = policies.iter().find(|policy| policy.name() == saved.name()).unwrap_or(saved);
             memory.shared().space(own).map_err(|_| SnapshotError::Damaged("too many policy names"))?;
@@ -150,12 +151,12 @@ fn check_sum(file: &mut File, bytes: u64) -> Result<(), SnapshotError> {
 }
 
 /// Blocks of a length that the file told.
-struct Source<R> {
+struct Blocks<R> {
     from: R,
     left: u64,
 }
 
-impl<R: Read> Source<R> {
+impl<R: Read> Blocks<R> {
     fn block(&mut self) -> Result<Vec<u8>, SnapshotError> {
         let mut word = [0; 8];
         self.take(8)?;

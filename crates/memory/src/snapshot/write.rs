@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tollgate_core::Writer;
+use tollgate_core::{Clock, Writer};
 
 use super::limits::{can_be_written, write_limit, write_policy};
 use super::{MAGIC, SnapshotError, VERSION, kind};
