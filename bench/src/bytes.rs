@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use crate::contenders::Contender;
 use crate::keys::every;
-use crate::workload::HUNDRED_A_MINUTE;
+use crate::workload::REMEMBERED;
 
 pub(crate) const NOW: &str = "bytes_a_key";
 /// While a table doubles, the old and the new one are there.
@@ -14,7 +14,7 @@ pub(crate) const PEAK: &str = "peak_bytes_a_key";
 
 pub(crate) fn print(contender: &Contender, keys: u64) -> Result<(), String> {
     let before = resident("VmRSS:")?;
-    let mut limiter = (contender.build)(HUNDRED_A_MINUTE, keys);
+    let mut limiter = (contender.build)(REMEMBERED, keys);
     every(keys, |key| limiter.insert(key));
     let (after, peak) = (resident("VmRSS:")?, resident("VmHWM:")?);
     black_box(limiter);

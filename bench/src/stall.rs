@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::contenders::Contender;
 use crate::keys::every;
-use crate::workload::HUNDRED_A_MINUTE;
+use crate::workload::REMEMBERED;
 
 pub(crate) const LONGEST: &str = "longest_us";
 pub(crate) const OVER: &str = "calls_over_1ms";
@@ -36,7 +36,7 @@ impl Calls {
 }
 
 pub(crate) fn print(contender: &Contender, keys: u64) -> Result<(), String> {
-    let mut limiter = (contender.build)(HUNDRED_A_MINUTE, keys);
+    let mut limiter = (contender.build)(REMEMBERED, keys);
     let (mut calls, mut clock) = (Calls::default(), Calls::default());
     let started = Instant::now();
     every(keys, |key| calls.time(|| limiter.insert(key)));

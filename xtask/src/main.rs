@@ -102,7 +102,22 @@ fn examples() -> Result<(), Failure> {
         let Some(name) = file.file_stem().and_then(|name| name.to_str()) else { continue };
         run("cargo", &["run", "--quiet", "--package", "tollgate", "--example", name])?;
     }
-    Ok(())
+    plot()
+}
+
+/// The plot in the guide is the one that its example draws, in words and as a picture.
+fn plot() -> Result<(), Failure> {
+    let (drawn, guide) = ("target/bursts.svg", run::root().join("docs"));
+    let text = run::output(
+        "cargo",
+        &["run", "--quiet", "--package", "tollgate", "--example", "bursts", "--", "--svg", drawn],
+    )?;
+    let same = std::fs::read(run::root().join(drawn))? == std::fs::read(guide.join("bursts.svg"))?;
+    let told = std::fs::read_to_string(guide.join("algorithms.md"))?.contains(text.trim());
+    if same && told {
+        return Ok(());
+    }
+    Err(Failure("docs/bursts.svg or its text differs: cargo run --example bursts -- --svg docs/bursts.svg".to_owned()))
 }
 
 fn build_and_guide() -> Result<(), Failure> {

@@ -69,8 +69,3 @@ pub use together::{Part, Together, decide_all};
 pub use units::{EXACT, Micros, Timestamp, Wait, muldiv};
 pub use window::Window;
 pub use words::{Reader, Writer};
-
-/// The README's own example, compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-pub struct Readme;

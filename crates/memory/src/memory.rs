@@ -47,8 +47,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Source,
     pub(crate) budget: Budget,
     pub(crate) shards: Box<[Shard]>,
-    /// The shared buckets of keys that found no room: few, and beside the cap.
-    pub(crate) overflow: Shard,
+    /// The shared buckets of keys that found no room: few, beside the cap, and mostly none.
+    pub(crate) overflow: OnceLock<Shard>,
     pub(crate) overflow_budget: Budget,
     pub(crate) overflowed: AtomicU64,
     pub(crate) spaces: Segments<OnceLock<Arc<Space>>>,
@@ -133,13 +133,12 @@ impl Memory {
         let overflow_budget = Budget::new(usize::MAX);
         // Shards fill alike, so twice an even share is more than any of them needs.
         let shards = (0..SHARDS).map(|_| Shard::new(2 * budget.cap() / SHARDS, &budget)).collect();
-        let overflow = Shard::new(OVERFLOW_BUCKETS as usize * MOST_NAMES * size_of::<Record>(), &overflow_budget);
         let shared = Shared {
             secret,
             clock,
             budget,
             shards,
-            overflow,
+            overflow: OnceLock::new(),
             overflow_budget,
             overflowed: AtomicU64::new(0),
             spaces: Segments::new(MOST_NAMES),
@@ -259,7 +258,7 @@ impl Memory {
             keys: shared.shards.iter().map(Shard::keys).sum(),
             bytes: shared.budget.used() + shared.overflow_budget.used(),
             cap: shared.budget.cap(),
-            overflow_buckets: shared.overflow.keys(),
+            overflow_buckets: shared.overflow.get().map_or(0, Shard::keys),
             overflow_decisions: shared.overflowed.load(Ordering::Relaxed),
         }
     }
@@ -297,6 +296,11 @@ impl Shared {
             self.bare.get_or_init(|| Arc::clone(&space));
         }
         Ok(space)
+    }
+
+    pub(crate) fn overflow(&self) -> &Shard {
+        let bytes = OVERFLOW_BUCKETS as usize * MOST_NAMES * size_of::<Record>();
+        self.overflow.get_or_init(|| Shard::new(bytes, &self.overflow_budget))
     }
 
     #[inline]
@@ -477,7 +481,7 @@ impl Shared {
         let ident = target.space.overflow(&self.secret, ident);
         loop {
             // The overflow has memory for all its buckets.
-            if let Some(done) = self.with_own_cells(&self.overflow, &self.overflow_budget, target, ident, &mut act) {
+            if let Some(done) = self.with_own_cells(self.overflow(), &self.overflow_budget, target, ident, &mut act) {
                 return done;
             }
         }
@@ -533,7 +537,7 @@ impl Shared {
     pub(crate) fn put_back(&self, ident: Ident, saved: &Policy, mut state: KeyState) -> bool {
         let (shard, budget) = match self.shards.get(ident.shard as usize) {
             Some(shard) => (shard, &self.budget),
-            None => (&self.overflow, &self.overflow_budget),
+            None => (self.overflow(), &self.overflow_budget),
         };
         let Some(space) = self.spaces.get(usize::from(Ident::space(ident.mark))).and_then(OnceLock::get) else {
             return false;

@@ -60,10 +60,10 @@ impl Shared {
     ) -> Result<Together, StoreError> {
         let prints: Vec<u64> = places.iter().map(|place| place.ident.print).collect();
         for place in places.iter().filter(|place| place.overflow) {
-            let inner = guards.overflow.get_or_insert_with(|| self.overflow.lock());
-            while !self.ensure(&self.overflow, inner, &self.overflow_budget, place.target, place.ident, &prints) {}
+            let inner = guards.overflow.get_or_insert_with(|| self.overflow().lock());
+            while !self.ensure(self.overflow(), inner, &self.overflow_budget, place.target, place.ident, &prints) {}
         }
-        let shard_of = |place: &Place<'_>| if place.overflow { &self.overflow } else { self.shard(place.ident) };
+        let shard_of = |place: &Place<'_>| if place.overflow { self.overflow() } else { self.shard(place.ident) };
         let mut held = Vec::with_capacity(places.len());
         for place in places {
             // It was ensured above, and the shard has been locked since.

@@ -39,6 +39,11 @@ pub use tollgate_core::{
 pub use tollgate_dialects::{RollingLimit, RollingOptions, RollingResult};
 pub use tollgate_memory::{Cached, DEFAULT_CAP, LEAST_CAP, Manual, Memory, Monotonic, SnapshotError, Stats};
 
+/// The README's own examples, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
+
 /// The guide's own examples, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/embedding.md")]

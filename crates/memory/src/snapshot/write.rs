@@ -81,18 +81,22 @@ impl Shared {
         let mut to = Summed { to: BufWriter::with_capacity(1 << 20, create(path)?), sum: 0 };
         to.put(&self.head()?)?;
         let (mut written, times) = (0, Times::default());
-        for shard in self.shards.iter().chain([&self.overflow]) {
-            // Keys neither come nor go while the shard is locked; they may be charged.
-            let _inner = shard.lock();
+        for shard in self.shards.iter().chain(self.overflow.get()) {
+            // Keys neither come nor go while the shard is locked; they may be charged. The disk is not
+            // waited for meanwhile.
+            let mut entries = Vec::new();
+            let inner = shard.lock();
             for slot in shard.slots() {
                 if slot.read().is_empty() || self.expired(&slot.read(), &times) {
                     continue;
                 }
                 let entry = self.entry(shard, lock_slot(slot))?;
-                to.word(entry.len() as u64)?;
-                to.put(&entry)?;
+                entries.extend((entry.len() as u64).to_le_bytes());
+                entries.extend(entry);
                 written += 1;
             }
+            drop(inner);
+            to.put(&entries)?;
         }
         to.word(0)?;
         let sum = to.sum;

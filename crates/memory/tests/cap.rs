@@ -1,0 +1,96 @@
+//! What happens at the cap.
+#![allow(clippy::unwrap_used)]
+
+use tollgate_core::{Micros, Policy, Request, Timestamp};
+use tollgate_memory::{Manual, Memory, Prepared};
+
+const CAP: usize = 8 << 20;
+
+fn store(text: &str) -> (Memory, Prepared, Manual) {
+    let clock = Manual::at(Timestamp::new(1_700_000_000_000_000).unwrap());
+    let memory = Memory::with_clock(CAP, Box::new(clock.clone()));
+    let prepared = memory.prepare(&text.parse::<Policy>().unwrap()).unwrap();
+    (memory, prepared, clock)
+}
+
+fn allowed(memory: &Memory, policy: &Prepared, key: u32) -> bool {
+    memory.check(policy, &key.to_le_bytes(), &Request::ONE).unwrap().allowed
+}
+
+/// Brings new keys until one shares a bucket; answers how many have a place.
+fn fill(memory: &Memory, policy: &Prepared, from: u32) -> u32 {
+    let mut key = from;
+    while memory.stats().overflow_decisions == 0 {
+        assert!(allowed(memory, policy, key));
+        key += 1;
+        assert!(key < from + 10_000_000, "the cap is not felt");
+    }
+    key - 1
+}
+
+#[test]
+fn logs_that_grow_at_the_cap_stay_within_it_and_admit_no_more() {
+    let (memory, policy, clock) = store("300/h");
+    let known = fill(&memory, &policy, 0);
+    // Every known key goes on until it is refused, an event a time.
+    for _ in 0..320 {
+        for key in 0..known {
+            let _ = allowed(&memory, &policy, key);
+        }
+        clock.advance(Micros::from_millis(1));
+        let stats = memory.stats();
+        assert!(stats.bytes <= stats.cap + stats.cap / 50, "{stats:?}");
+    }
+    assert!((0..known).all(|key| !allowed(&memory, &policy, key)), "all 300 are used, and none came back");
+    // They come back together with later ones, never sooner than an hour after they were used.
+    clock.advance(Micros::from_secs(3_600 - 1));
+    assert!((0..known).all(|key| !allowed(&memory, &policy, key)));
+    clock.advance(Micros::from_secs(2));
+    assert!((0..known).all(|key| allowed(&memory, &policy, key)));
+}
+
+#[test]
+fn keys_that_are_as_new_make_room_first() {
+    let (memory, policy, clock) = store("1/min gcra");
+    let first = fill(&memory, &policy, 0);
+    assert!(!allowed(&memory, &policy, 0), "a consumed key is not evicted");
+    // A minute later nobody is remembered for anything, and as many others find a place.
+    clock.advance(Micros::from_secs(60));
+    let shared = memory.stats().overflow_decisions;
+    for key in 10_000_000..10_000_000 + first / 2 {
+        assert!(allowed(&memory, &policy, key));
+    }
+    assert_eq!(memory.stats().overflow_decisions, shared);
+    assert!(memory.stats().bytes <= CAP + CAP / 50);
+}
+
+#[test]
+fn newcomers_beyond_the_cap_are_limited_together() {
+    for text in ["2/h gcra", "2/h", "2/h fixed, 3/d gcra"] {
+        let (memory, policy, _) = store(text);
+        let known = fill(&memory, &policy, 0);
+        let admitted = (20_000_000..20_100_000).filter(|key| allowed(&memory, &policy, *key)).count();
+        let placed = memory.stats().keys.saturating_sub(known as usize);
+        let stats = memory.stats();
+        // Some, but not all: two for each of the buckets, and those that still found a place.
+        assert!(admitted >= 1_500 && admitted <= 2 * 1_024 + placed + 1, "{text}: {admitted} {placed} {stats:?}");
+        assert_eq!(stats.overflow_buckets, 1_024);
+        assert!((0..known).step_by(97).all(|key| allowed(&memory, &policy, key)), "known keys have their own");
+        assert!(stats.bytes <= CAP + CAP / 10, "{text}: {stats:?}");
+    }
+}
+
+#[test]
+fn many_keys_at_once_and_together_work_at_the_cap_too() {
+    let (memory, policy, _) = store("2/h gcra");
+    fill(&memory, &policy, 0);
+    let keys: Vec<[u8; 4]> = (30_000_000..30_001_000u32).map(u32::to_le_bytes).collect();
+    let mut decisions = Vec::new();
+    memory.check_many(&policy, &keys, &Request::ONE, &mut decisions).unwrap();
+    assert_eq!(decisions.len(), keys.len());
+    let one = tollgate_core::Cost::ONE;
+    let items: Vec<_> = keys.iter().take(20).map(|key| (&policy, &key[..], one)).collect();
+    let together = memory.check_all(&items).unwrap();
+    let charged: u64 = together.decisions.iter().map(|decision| decision.charged).sum();
+    assert_eq!(charged > 0, together.allowed, "all or none");
+}
