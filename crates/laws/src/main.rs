@@ -149,5 +149,6 @@ mod tests {
         long_logs: "long logs",
         extremes: "extremes",
         size: "size",
+        stored: "stored",
     }
 }

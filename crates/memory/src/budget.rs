@@ -2,22 +2,44 @@
 
 use crate::sync::{AtomicUsize, Ordering};
 
-/// A cap on bytes.
+/// A cap on bytes. Table and records are used again but not given back, so neither may take all of it:
+/// a flood under one policy would lock the keys of another kind out for good.
 #[derive(Debug)]
 pub(crate) struct Budget {
     cap: usize,
+    /// What may be taken beyond the cap, while a snapshot is read.
+    slack: AtomicUsize,
     used: AtomicUsize,
+    table: AtomicUsize,
+    records: AtomicUsize,
 }
 
 impl Budget {
     pub(crate) fn new(cap: usize) -> Self {
-        Self { cap, used: AtomicUsize::new(0) }
+        let none = || AtomicUsize::new(0);
+        Self { cap, slack: none(), used: none(), table: none(), records: none() }
     }
 
-    /// Takes `bytes` if the cap allows them.
-    pub(crate) fn take(&self, bytes: usize) -> bool {
-        let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.cap);
-        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    /// Takes bytes for the table: at most three quarters of the cap.
+    pub(crate) fn take_for_table(&self, bytes: usize) -> bool {
+        self.take_share(&self.table, self.cap / 4 * 3, bytes)
+    }
+
+    /// Takes bytes for records: at most three quarters of the cap.
+    pub(crate) fn take_for_records(&self, bytes: usize) -> bool {
+        self.take_share(&self.records, self.cap / 4 * 3, bytes)
+    }
+
+    fn take_share(&self, share: &AtomicUsize, most: usize, bytes: usize) -> bool {
+        let slack = self.slack.load(Ordering::Relaxed);
+        if !add(share, bytes, most.saturating_add(slack)) {
+            return false;
+        }
+        let taken = add(&self.used, bytes, self.cap.saturating_add(slack));
+        if !taken {
+            share.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        taken
     }
 
     /// Counts bytes that are taken already, whatever the cap says.
@@ -31,7 +53,13 @@ impl Budget {
 
     /// Whether `bytes` more would pass the cap.
     pub(crate) fn lacks(&self, bytes: usize) -> bool {
-        self.used().saturating_add(bytes) > self.cap
+        let most = self.cap.saturating_add(self.slack.load(Ordering::Relaxed));
+        self.used().saturating_add(bytes) > most
+    }
+
+    /// Lets the cap be passed by so much from now on.
+    pub(crate) fn allow(&self, slack: usize) {
+        self.slack.store(slack, Ordering::Relaxed);
     }
 
     pub(crate) fn used(&self) -> usize {
@@ -41,4 +69,10 @@ impl Budget {
     pub(crate) fn cap(&self) -> usize {
         self.cap
     }
+}
+
+/// Adds up to `most`, or not at all.
+fn add(to: &AtomicUsize, bytes: usize, most: usize) -> bool {
+    let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
+    to.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }

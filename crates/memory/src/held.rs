@@ -6,7 +6,7 @@ use tollgate_core::{Cell, Timestamp};
 use crate::budget::Budget;
 use crate::memory::{Shared, Target, packed};
 use crate::record::{Mirror, Record};
-use crate::shard::{Inner, Shard};
+use crate::shard::{AtCap, Inner, Shard};
 use crate::slot::Locked;
 
 /// A key in hand. To be put back, or its record is lost.
@@ -32,8 +32,8 @@ impl<'a> Held<'a> {
         self.record.cells_of(target.policy, &target.space.own, target.is_own, t)
     }
 
-    /// Puts the key back. One that has outgrown its slot and finds no memory for a record stays as it
-    /// was: then the answer is false.
+    /// Puts the key back. One that has outgrown its slot gets a record, beyond the cap if need be:
+    /// sending it to a shared bucket would forget what it consumed.
     pub(crate) fn put_back(
         mut self,
         shared: &Shared,
@@ -42,7 +42,7 @@ impl<'a> Held<'a> {
         budget: &Budget,
         target: Target<'_>,
         t: Timestamp,
-    ) -> bool {
+    ) {
         let own = &target.space.own;
         if let Some(index) = self.index {
             let expires = t.plus(self.record.expires_after(own, t));
@@ -51,18 +51,28 @@ impl<'a> Held<'a> {
                 *place = self.record;
             }
             self.locked.put(Mirror::of(index, expires).pack());
-            return true;
+            return;
         }
         if self.record.is_own()
             && let Some(words) = packed(target, self.record.cells_of(own, own, true, t))
         {
             self.locked.put(words);
-            return true;
+            return;
         }
-        match shared.keep(shard, inner, budget, target, self.record, t) {
-            Some(words) => self.locked.put_as(words, true),
-            None => return false,
+        if let Some(words) = shared.keep(shard, inner, budget, target, self.record, t, AtCap::Pass) {
+            self.locked.put_as(words, true);
         }
-        true
+    }
+
+    /// A copy of the policy's cells, leaving the key as it is.
+    pub(crate) fn copy_of(shard: &Shard, locked: Locked<'a>, target: Target<'_>, t: Timestamp) -> Vec<Cell> {
+        let mut held = Self::take(shard, locked, target);
+        let cells = held.cells(target, t).to_vec();
+        if let Some(index) = held.index
+            && let Some(mut place) = shard.record(index)
+        {
+            *place = held.record;
+        }
+        cells
     }
 }

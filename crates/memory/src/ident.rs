@@ -2,11 +2,15 @@
 //!
 //! The key itself is not kept. Two keys that share an identity share a limit; among ten million
 //! keys that happens to any two with a probability of one in 10^11. The seed is drawn for each
-//! store, so nobody outside can prepare keys that collide or crowd one place.
+//! process and store, the hash's inner constants too, so keys that collide or crowd one place cannot be
+//! prepared without it. The hash is no cipher: whoever could watch which keys share a limit, for very many
+//! keys, might learn about it.
 
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::sync::OnceLock;
 
-use foldhash::quality::FixedState;
+use foldhash::SharedSeed;
+use foldhash::quality::SeedableRandomState;
 
 /// The bits of an identity kept beside the print.
 pub(crate) const TAG_BITS: u32 = 20;
@@ -36,13 +40,39 @@ impl Ident {
     }
 }
 
-/// The secret of a store.
+/// The secret of a store: two words of its own, and one of the process it was made in, from which the
+/// hash's many constants come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Secret(pub(crate) [u64; 2]);
+pub(crate) struct Secret(pub(crate) [u64; 3]);
+
+/// The constants of a process: they outlive every store, as the hash wants them to.
+type Constants = (u64, [SharedSeed; 2]);
 
 impl Secret {
     pub(crate) fn random() -> Self {
-        Self([0, 1].map(|index| RandomState::new().hash_one(index)))
+        let own = [0, 1].map(|index| RandomState::new().hash_one(index));
+        Self([own[0], own[1], Self::process().0])
+    }
+
+    fn process() -> &'static Constants {
+        static PROCESS: OnceLock<Constants> = OnceLock::new();
+        PROCESS.get_or_init(|| Self::constants(RandomState::new().hash_one(2)))
+    }
+
+    fn constants(word: u64) -> Constants {
+        let mixed = |part: u8| {
+            let mut hasher = DefaultHasher::new();
+            (word, part).hash(&mut hasher);
+            SharedSeed::from_u64(hasher.finish())
+        };
+        (word, [mixed(0), mixed(1)])
+    }
+
+    /// The constants this secret tells of. Those of another process, met in a snapshot, are made once more
+    /// and kept.
+    fn seeds(&self) -> &'static [SharedSeed; 2] {
+        let process = Self::process();
+        if process.0 == self.0[2] { &process.1 } else { &Box::leak(Box::new(Self::constants(self.0[2]))).1 }
     }
 
     /// A word nobody can foretell without the secret, by SipHash.
@@ -56,15 +86,16 @@ impl Secret {
 /// Makes identities under one policy name.
 #[derive(Clone, Debug)]
 pub(crate) struct Idents {
-    print: FixedState,
-    rest: FixedState,
+    print: SeedableRandomState,
+    rest: SeedableRandomState,
     space: u16,
 }
 
 impl Idents {
     pub(crate) fn new(secret: &Secret, name: &str, space: u16) -> Self {
-        let seeded = |part: u8| FixedState::with_seed(secret.keyed((part, name)));
-        Self { print: seeded(0), rest: seeded(1), space }
+        let [print, rest] = secret.seeds();
+        let seeded = |part: u8, seeds| SeedableRandomState::with_seed(secret.keyed((part, name)), seeds);
+        Self { print: seeded(0, print), rest: seeded(1, rest), space }
     }
 
     #[inline]
@@ -74,7 +105,7 @@ impl Idents {
 }
 
 #[inline]
-fn digest(state: &FixedState, key: &[u8]) -> u64 {
+fn digest(state: &SeedableRandomState, key: &[u8]) -> u64 {
     let mut hasher = state.build_hasher();
     hasher.write(key);
     hasher.finish()
@@ -88,7 +119,7 @@ mod tests {
     #[test]
     fn keys_that_differ_in_a_decimal_suffix_spread_like_random_ones() {
         for round in 0..4 {
-            let idents = Idents::new(&Secret([round, 7]), "", 3);
+            let idents = Idents::new(&Secret([round, 7, 11 + round]), "", 3);
             for prefix in ["", "user:", "api-key-of-a-rather-long-name:tenant:0000000000:"] {
                 let (mut prints, mut shards) = (HashSet::new(), [0u32; 64]);
                 let (mut low, mut high, mut tags) = ([0u32; 256], [0u32; 256], [0u32; 256]);
@@ -111,8 +142,17 @@ mod tests {
     }
 
     #[test]
+    fn words_that_the_hash_multiplies_by_are_secret() {
+        // With foldhash's own constants this word multiplies what stands beside it by zero.
+        let zero = 0xc0ac_29b7_c97c_50ddu64.to_le_bytes();
+        let idents = Idents::new(&Secret::random(), "", 0);
+        let key = |tenant: &[u8]| idents.of(&[tenant, &zero, b"/api/xyz"].concat());
+        assert!(key(b"tenant-A").print != key(b"tenant-B").print && key(b"tenant-A").mark != key(b"tenant-B").mark);
+    }
+
+    #[test]
     fn keys_that_differ_only_in_length_differ() {
-        let idents = Idents::new(&Secret([1, 2]), "", 0);
+        let idents = Idents::new(&Secret([1, 2, 3]), "", 0);
         let keys: HashSet<u64> = (0..=512).map(|len| idents.of(&vec![0; len]).print).collect();
         assert_eq!(keys.len(), 513);
     }

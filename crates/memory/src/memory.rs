@@ -1,8 +1,8 @@
 //! The store: deciding, charging, forgetting.
 //!
-//! A known key is decided without the shard's lock: read its slot, read the clock, decide, and charge
-//! if the slot is still as it was read. The clock is read after the slot, so no charge in it is later
-//! than the time it is decided at. All else goes under the lock of the key's shard.
+//! A known key is decided without the shard's lock: read the clock and its slot, decide, and charge if the
+//! slot is still as it was read. If the slot tells of a later charge the clock is read again, so that no
+//! charge is later than the time it is decided at. All else goes under the lock of the key's shard.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::held::Held;
 use crate::ident::{Ident, SPACE_BITS, Secret};
 use crate::record::{Mirror, Record};
 use crate::segments::Segments;
-use crate::shard::{Inner, Pair, Shard, lock_slot};
+use crate::shard::{AtCap, Inner, Pair, Shard, lock_slot};
 use crate::slot::{Seen, Slot};
 use crate::space::{OVERFLOW_BUCKETS, Space};
 use crate::sync::{AtomicU64, Ordering, relax};
@@ -28,11 +28,13 @@ use crate::sync::{AtomicU64, Ordering, relax};
 pub const DEFAULT_CAP: usize = 64 << 20;
 /// The least cap: below, the shards alone take most of it.
 pub const LEAST_CAP: usize = 4 << 20;
+/// The greatest cap: 64 GiB.
+pub const MOST_CAP: usize = 64 << 30;
 /// The most policy names.
 pub const MOST_NAMES: usize = 1 << SPACE_BITS;
 const SHARDS: usize = if crate::sync::MODELLED { 1 } else { 16 };
 /// Readings of a clock that should not be behind.
-const CLOCK_READS: usize = 1_000;
+const CLOCK_READS: usize = 20;
 /// Keys of a batch whose slots are fetched together.
 const BATCH: usize = 16;
 
@@ -78,6 +80,8 @@ pub struct Prepared {
     space: Arc<Space>,
     /// Nothing if it is the name's own.
     policy: Option<Arc<Policy>>,
+    /// Whether it has the limits of the name's own, if perhaps another mode.
+    is_own: bool,
 }
 
 impl Prepared {
@@ -88,7 +92,7 @@ impl Prepared {
 
     #[inline]
     fn target(&self) -> Target<'_> {
-        Target { space: &self.space, policy: self.policy(), is_own: self.policy.is_none() }
+        Target { space: &self.space, policy: self.policy(), is_own: self.is_own }
     }
 }
 
@@ -97,7 +101,7 @@ impl Prepared {
 pub(crate) struct Target<'a> {
     pub(crate) space: &'a Space,
     pub(crate) policy: &'a Policy,
-    /// Whether the policy is the name's own.
+    /// Whether the policy has the limits of the name's own.
     pub(crate) is_own: bool,
 }
 
@@ -129,10 +133,10 @@ impl Memory {
     }
 
     pub(crate) fn with_secret(cap: usize, clock: Source, secret: Secret) -> Self {
-        let budget = Budget::new(cap.max(LEAST_CAP));
+        let budget = Budget::new(cap.clamp(LEAST_CAP, MOST_CAP));
         let overflow_budget = Budget::new(usize::MAX);
         // Shards fill alike, so twice an even share is more than any of them needs.
-        let shards = (0..SHARDS).map(|_| Shard::new(2 * budget.cap() / SHARDS, &budget)).collect();
+        let shards = (0..SHARDS).map(|_| Shard::new(budget.cap() / SHARDS * 2, &budget)).collect();
         let shared = Shared {
             secret,
             clock,
@@ -160,8 +164,9 @@ impl Memory {
     /// Makes a policy known, so that checks need not look for its name.
     pub fn prepare(&self, policy: &Policy) -> Result<Prepared, StoreError> {
         let space = self.shared.space(policy)?;
-        let is_own = space.owns(policy) && space.own.mode() == policy.mode();
-        Ok(Prepared { policy: (!is_own).then(|| Arc::new(policy.clone())), space })
+        let is_own = space.owns(policy);
+        let same = is_own && space.own.mode() == policy.mode();
+        Ok(Prepared { policy: (!same).then(|| Arc::new(policy.clone())), space, is_own })
     }
 
     /// Decides and charges.
@@ -299,7 +304,7 @@ impl Shared {
     }
 
     pub(crate) fn overflow(&self) -> &Shard {
-        let bytes = OVERFLOW_BUCKETS as usize * MOST_NAMES * size_of::<Record>();
+        let bytes = 2 * OVERFLOW_BUCKETS as usize * MOST_NAMES * size_of::<Record>();
         self.overflow.get_or_init(|| Shard::new(bytes, &self.overflow_budget))
     }
 
@@ -507,15 +512,18 @@ impl Shared {
             let cells = held.cells(target, t);
             let t = self.not_before(latest(cells), t, target.space);
             let done = act(cells, t);
-            return held.put_back(self, shard, &mut inner, budget, target, t).then_some(done);
+            held.put_back(self, shard, &mut inner, budget, target, t);
+            return Some(done);
         }
         let times = Times::default();
         let expired = |seen: &Seen| self.expired(seen, &times);
         let place = shard.place(&mut inner, ident, budget, &expired)?;
         let t = self.now(target.space);
-        let mut cells = fresh(target.policy);
+        let mut cells = self.first_cells(shard, target, ident, t);
+        let t = self.not_before(latest(&cells), t, target.space);
+        let before = cells.clone();
         let done = act(&mut cells, t);
-        if cells == fresh(target.policy) {
+        if cells == before {
             shard.unplace(place);
             return Some(done);
         }
@@ -524,7 +532,7 @@ impl Shared {
             return Some(done);
         }
         let record = Record::new(target, cells);
-        let Some(words) = self.keep(shard, &mut inner, budget, target, record, t) else {
+        let Some(words) = self.keep(shard, &mut inner, budget, target, record, t, AtCap::Stop) else {
             shard.unplace(place);
             return None;
         };
@@ -534,7 +542,7 @@ impl Shared {
 
     /// Puts a key of a snapshot into its place; answers whether there was room. `saved` is the policy
     /// that its name had.
-    pub(crate) fn put_back(&self, ident: Ident, saved: &Policy, mut state: KeyState) -> bool {
+    pub(crate) fn put_back(&self, ident: Ident, saved: &Policy, mut state: KeyState, changed: bool) -> bool {
         let (shard, budget) = match self.shards.get(ident.shard as usize) {
             Some(shard) => (shard, &self.budget),
             None => (self.overflow(), &self.overflow_budget),
@@ -543,9 +551,10 @@ impl Shared {
             return false;
         };
         let t = self.now(space);
-        let is_own = space.owns(saved) && state.each().count() == saved.limits().len();
+        let is_own = space.owns(saved) && !changed;
         let target = Target { space, policy: if is_own { &space.own } else { saved }, is_own };
         let mut inner = shard.lock();
+        Shard::unstick(&mut inner);
         let place = shard.place(&mut inner, ident, budget, &|_| false);
         let Some(place) = place else { return false };
         let cells = if is_own { state.cells_of(&space.own, t).to_vec() } else { Vec::new() };
@@ -554,7 +563,7 @@ impl Shared {
             return true;
         }
         let record = if is_own { Record::new(target, cells) } else { Record::changed(state) };
-        match self.keep(shard, &mut inner, budget, target, record, t) {
+        match self.keep(shard, &mut inner, budget, target, record, t, AtCap::Stop) {
             Some(words) => place.fill(ident.print, ident.mark, words, true),
             None => {
                 shard.unplace(place);
@@ -564,7 +573,20 @@ impl Shared {
         true
     }
 
+    /// What a key that is new to its shard begins with: nothing used, unless it shared a bucket before,
+    /// whose charges may be its own.
+    pub(crate) fn first_cells(&self, shard: &Shard, target: Target<'_>, ident: Ident, t: Timestamp) -> Vec<Cell> {
+        let Some(overflow) = self.overflow.get().filter(|overflow| !std::ptr::eq(*overflow, shard)) else {
+            return fresh(target.policy);
+        };
+        // The overflow's lock comes after those of all shards.
+        let _inner = overflow.lock();
+        let shared = overflow.find(target.space.overflow(&self.secret, ident));
+        shared.map_or_else(|| fresh(target.policy), |(slot, _)| Held::copy_of(overflow, lock_slot(slot), target, t))
+    }
+
     /// Keeps a record if there is memory for it and what it holds; answers the words that tell of it.
+    #[expect(clippy::too_many_arguments, reason = "a key's place, what it holds, and what to do without memory")]
     pub(crate) fn keep(
         &self,
         shard: &Shard,
@@ -573,13 +595,14 @@ impl Shared {
         target: Target<'_>,
         mut record: Record,
         t: Timestamp,
+        at_cap: AtCap,
     ) -> Option<[u64; 2]> {
-        if budget.lacks(target.space.least) {
+        if at_cap == AtCap::Stop && budget.lacks(target.space.least) {
             return None;
         }
         record.count(budget, target.space.least);
         let (counted, expires) = (record.counted, t.plus(record.expires_after(&target.space.own, t)));
-        let Some(index) = shard.keep(inner, record, budget) else {
+        let Some(index) = shard.keep(inner, record, budget, at_cap) else {
             budget.give_back(counted);
             return None;
         };

@@ -120,6 +120,15 @@ pub(crate) struct Inner {
     stuck: bool,
 }
 
+/// What to do where the cap is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtCap {
+    /// Nothing: the key is new, and can share a bucket.
+    Stop,
+    /// Pass it: the key is known, and what it consumed must not be lost.
+    Pass,
+}
+
 /// Who may be forgotten.
 pub(crate) type Expired<'a> = &'a dyn Fn(&Seen) -> bool;
 
@@ -138,6 +147,11 @@ impl Shard {
             keys: AtomicUsize::new(0),
             inner: Mutex::new(Inner::default()),
         }
+    }
+
+    /// Looks far for room again, as a table that can grow does.
+    pub(crate) fn unstick(inner: &mut Inner) {
+        inner.stuck = false;
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -299,7 +313,7 @@ impl Shard {
         }
         let missing = self.table.missing(new);
         if missing > 0 {
-            inner.stuck = !budget.take(missing * size_of::<Bucket>());
+            inner.stuck = !budget.take_for_table(missing * size_of::<Bucket>());
             if inner.stuck {
                 return false;
             }
@@ -335,14 +349,18 @@ impl Shard {
     }
 
     /// Keeps `record`; answers its number, or nothing if there is no memory for one more.
-    pub(crate) fn keep(&self, inner: &mut Inner, record: Record, budget: &Budget) -> Option<usize> {
+    pub(crate) fn keep(&self, inner: &mut Inner, record: Record, budget: &Budget, at_cap: AtCap) -> Option<usize> {
         let index = match inner.free.pop() {
             Some(index) => index,
             None => {
                 let missing = self.records.missing(inner.made);
                 if missing > 0 {
-                    if !budget.take(missing * size_of::<Kept>()) {
-                        return None;
+                    let bytes = missing * size_of::<Kept>();
+                    if !budget.take_for_records(bytes) {
+                        if at_cap == AtCap::Stop {
+                            return None;
+                        }
+                        budget.count(bytes);
                     }
                     self.records.extend(inner.made, Kept::default);
                 }

@@ -6,9 +6,9 @@ use tollgate_core::{Cost, EXACT, Part, StoreError, Together, decide_all};
 use crate::budget::Budget;
 use crate::held::Held;
 use crate::ident::Ident;
-use crate::memory::{Shared, Target, Times, fresh, latest, packed};
+use crate::memory::{Shared, Target, Times, latest, packed};
 use crate::record::Record;
-use crate::shard::{Inner, Shard, lock_slot};
+use crate::shard::{AtCap, Inner, Shard, lock_slot};
 use crate::slot::Seen;
 use crate::sync::{MutexGuard, Ordering};
 
@@ -70,6 +70,9 @@ impl Shared {
             let Some((slot, _)) = shard_of(place).find(place.ident) else { continue };
             let (target, mut taken) = (place.target, Held::take(shard_of(place), lock_slot(slot), place.target));
             let t = self.now(target.space);
+            if self.budget.lacks(2 * taken.record.counted) {
+                taken.record.thin();
+            }
             let t = self.not_before(latest(taken.cells(target, t)), t, target.space);
             held.push((taken, t));
         }
@@ -116,17 +119,20 @@ impl Shared {
             }
             let (mut held, t) = (Held::take(shard, lock_slot(slot), target), self.now(target.space));
             held.cells(target, t);
-            return held.put_back(self, shard, inner, budget, target, t);
+            held.put_back(self, shard, inner, budget, target, t);
+            return true;
         }
         let times = Times::default();
         let expired = |seen: &Seen| !protected.contains(&seen.print) && self.expired(seen, &times);
         let Some(place) = shard.place(inner, ident, budget, &expired) else { return false };
-        if packed(target, &fresh(target.policy)).is_some() {
-            place.fill(ident.print, ident.mark, [0, 0], false);
+        let t = self.now(target.space);
+        let cells = self.first_cells(shard, target, ident, t);
+        if let Some(words) = packed(target, &cells) {
+            place.fill(ident.print, ident.mark, words, false);
             return true;
         }
-        let record = Record::new(target, fresh(target.policy));
-        let kept = self.keep(shard, inner, budget, target, record, self.now(target.space));
+        let record = Record::new(target, cells);
+        let kept = self.keep(shard, inner, budget, target, record, t, AtCap::Stop);
         match kept {
             Some(words) => place.fill(ident.print, ident.mark, words, true),
             None => shard.unplace(place),

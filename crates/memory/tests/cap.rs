@@ -74,7 +74,7 @@ fn newcomers_beyond_the_cap_are_limited_together() {
         let stats = memory.stats();
         // Some, but not all: two for each of the buckets, and those that still found a place.
         assert!(admitted >= 1_500 && admitted <= 2 * 1_024 + placed + 1, "{text}: {admitted} {placed} {stats:?}");
-        assert_eq!(stats.overflow_buckets, 1_024);
+        assert!(stats.overflow_buckets > 900 && stats.overflow_buckets <= 1_024, "{stats:?}");
         assert!((0..known).step_by(97).all(|key| allowed(&memory, &policy, key)), "known keys have their own");
         assert!(stats.bytes <= CAP + CAP / 10, "{text}: {stats:?}");
     }
@@ -93,4 +93,74 @@ fn many_keys_at_once_and_together_work_at_the_cap_too() {
     let together = memory.check_all(&items).unwrap();
     let charged: u64 = together.decisions.iter().map(|decision| decision.charged).sum();
     assert_eq!(charged > 0, together.allowed, "all or none");
+}
+
+#[test]
+fn logs_charged_with_others_stay_within_the_cap_too() {
+    let (memory, policy, clock) = store("300/h");
+    let known = fill(&memory, &policy, 0);
+    for _ in 0..60 {
+        for key in 0..known {
+            let _ = memory.check_all(&[(&policy, &key.to_le_bytes()[..], tollgate_core::Cost::ONE)]).unwrap();
+        }
+        clock.advance(Micros::from_millis(1));
+    }
+    assert!(memory.stats().bytes <= CAP + CAP / 50, "{:?}", memory.stats());
+}
+
+#[test]
+fn a_known_key_keeps_what_it_used_under_another_policy_or_mode_of_its_name() {
+    let (memory, policy, _) = store("1/h gcra");
+    fill(&memory, &policy, 0);
+    let more = memory.prepare(&"1/h gcra, 100/d gcra".parse::<Policy>().unwrap()).unwrap();
+    assert!(!allowed(&memory, &more, 0));
+    let uniform = "1/h gcra".parse::<Policy>().unwrap().with_mode(tollgate_core::Mode::Uniform);
+    assert!(!allowed(&memory, &memory.prepare(&uniform).unwrap(), 1));
+}
+
+#[test]
+fn a_key_that_shared_a_bucket_brings_its_charges_along() {
+    let (memory, policy, clock) = store("2/h gcra");
+    let known = fill(&memory, &policy, 0);
+    // One of those that find no place.
+    let shares = |key: &u32| {
+        let before = memory.stats().overflow_decisions;
+        let peek = memory.check(&policy, &key.to_le_bytes(), &Request::ONE.peek()).unwrap();
+        peek.remaining == 2 && memory.stats().overflow_decisions > before
+    };
+    let newcomer = (40_000_000..40_100_000).find(shares).unwrap();
+    let took = (0..3).filter(|_| allowed(&memory, &policy, newcomer)).count();
+    assert_eq!(took, 2);
+    // Half an hour later all others have paid back what they used; the newcomer has half of it.
+    clock.advance(Micros::from_secs(1_801));
+    let keys = memory.stats().keys;
+    let again = (0..3).filter(|_| allowed(&memory, &policy, newcomer)).count();
+    assert!(took + again <= 3, "{took} and {again} of 2 an hour, with {known} others and {keys} keys");
+}
+
+#[test]
+fn a_flood_of_one_kind_leaves_room_for_another() {
+    let (memory, packed, clock) = store("1/min gcra");
+    fill(&memory, &packed, 0);
+    clock.advance(Micros::from_secs(3_600));
+    let logs = memory.prepare(&"5/min".parse::<Policy>().unwrap().with_name("logs").unwrap()).unwrap();
+    let before = memory.stats().overflow_decisions;
+    assert!((0..1_000).all(|key| allowed(&memory, &logs, key)));
+    assert_eq!(memory.stats().overflow_decisions, before);
+    // And the other way round.
+    let (memory, logs, clock) = store("5/min");
+    fill(&memory, &logs, 0);
+    clock.advance(Micros::from_secs(3_600));
+    let packed = memory.prepare(&"1/min gcra".parse::<Policy>().unwrap().with_name("packed").unwrap()).unwrap();
+    let before = memory.stats().overflow_decisions;
+    assert!((0..10_000).all(|key| allowed(&memory, &packed, key)));
+    assert_eq!(memory.stats().overflow_decisions, before);
+}
+
+#[test]
+fn any_cap_is_taken() {
+    for cap in [0, 1, usize::MAX] {
+        let memory = Memory::with_clock(cap, Box::new(Manual::default()));
+        assert!(memory.stats().cap >= tollgate_memory::LEAST_CAP);
+    }
 }

@@ -304,6 +304,70 @@ fn other_files_are_told_from_snapshots() {
     bytes[16] = 9;
     fs::write(folder.file(), with_right_sum(bytes)).unwrap();
     let error = restored(&folder.file(), &clock, LEAST_CAP).unwrap_err();
-    assert_eq!(error.to_string(), "expected a snapshot of version 1, found version 9; it is of a newer Tollgate");
+    assert_eq!(error.to_string(), "expected a snapshot of version 1, found version 9; it is of another Tollgate");
     assert!(matches!(restored(&folder.0.join("none"), &clock, LEAST_CAP), Err(SnapshotError::Io(_))));
+}
+
+#[test]
+fn a_store_at_its_cap_comes_back_under_the_same_cap() {
+    let folder = Folder::new("full");
+    for text in ["1/h gcra", "5/h", "2/h, 5/d"] {
+        let clock = Manual::at(Timestamp::new(START).unwrap());
+        let memory = Memory::with_clock(LEAST_CAP, Box::new(clock.clone()));
+        let policy: Policy = text.parse().unwrap();
+        let prepared = memory.prepare(&policy).unwrap();
+        for key in 0..300_000u32 {
+            let _ = memory.check(&prepared, &key.to_le_bytes(), &Request::ONE).unwrap();
+        }
+        assert!(memory.stats().overflow_decisions > 0);
+        let saved = memory.save(folder.file()).unwrap();
+        let again = Memory::restore(folder.file(), LEAST_CAP, Some(Box::new(clock)), &[policy]).unwrap();
+        let stats = again.stats();
+        assert_eq!(stats.keys + stats.overflow_buckets, saved, "{text}");
+        assert!(stats.bytes <= LEAST_CAP + LEAST_CAP / 2, "{text}: {stats:?}");
+    }
+}
+
+#[test]
+fn saves_at_the_same_time_do_not_harm_each_other() {
+    let folder = Folder::new("twice");
+    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let (memory, prepared) = store(&clock);
+    charge(&memory, &prepared, &clock);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..10).for_each(|_| assert!(memory.save(folder.file()).is_ok())));
+        }
+        // Policies that come meanwhile.
+        scope.spawn(|| {
+            for number in 0..200 {
+                let policy = "5/h".parse::<Policy>().unwrap().with_name(&format!("late-{number}")).unwrap();
+                let late = memory.prepare(&policy).unwrap();
+                assert!(memory.check(&late, b"k", &Request::ONE).unwrap().allowed);
+            }
+        });
+        for _ in 0..20 {
+            match restored(&folder.file(), &clock, 8 << 20) {
+                Ok(_) => {}
+                Err(SnapshotError::Io(error)) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+}
+
+#[test]
+fn a_key_used_under_another_policy_of_its_name_stays_used() {
+    let folder = Folder::new("other-policy");
+    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let memory = Memory::with_clock(LEAST_CAP, Box::new(clock.clone()));
+    let (own, other): (Policy, Policy) = ("5/h".parse().unwrap(), "1/min".parse().unwrap());
+    memory.prepare(&own).unwrap();
+    let asked = memory.prepare(&other).unwrap();
+    assert!(memory.check(&asked, b"k", &Request::ONE).unwrap().allowed);
+    memory.save(folder.file()).unwrap();
+    let memory = Memory::restore(folder.file(), LEAST_CAP, Some(Box::new(clock)), &[own]).unwrap();
+    let asked = memory.prepare(&other).unwrap();
+    assert!(!memory.check(&asked, b"k", &Request::ONE).unwrap().allowed);
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tollgate_core::{Clock, Policy};
-use tollgate_memory::{DEFAULT_CAP, LEAST_CAP, Memory};
+use tollgate_memory::{DEFAULT_CAP, LEAST_CAP, MOST_CAP, Memory};
 
 use crate::error::Error;
 use crate::gate::Gate;
@@ -89,10 +89,10 @@ impl Builder {
             }
         }
         let cap = self.cap.unwrap_or(DEFAULT_CAP);
-        if cap < LEAST_CAP {
+        if !(LEAST_CAP..=MOST_CAP).contains(&cap) {
             return Err(Error::Cap(cap));
         }
-        let memory = match self.snapshot.filter(|path| path.exists()) {
+        let memory = match self.snapshot.filter(|path| !is_missing(path)) {
             Some(path) => Memory::restore(path, cap, self.clock, &policies)?,
             None => self.clock.map_or_else(|| Memory::new(cap), |clock| Memory::with_clock(cap, clock)),
         };
@@ -100,4 +100,9 @@ impl Builder {
         let first = prepared.first().cloned().ok_or(Error::NoPolicy)?;
         Ok(Gate::over(memory, first, prepared.into()))
     }
+}
+
+/// Whether there is surely no file: one that cannot be looked at is an error, not an empty store.
+fn is_missing(path: &std::path::Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }

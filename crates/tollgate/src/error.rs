@@ -4,7 +4,7 @@ use std::fmt;
 
 use tollgate_core::{PolicyError, StoreError, TextError};
 use tollgate_dialects::DialectError;
-use tollgate_memory::{LEAST_CAP, SnapshotError};
+use tollgate_memory::{LEAST_CAP, MOST_CAP, SnapshotError};
 
 /// Why a gate was not made or not saved.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub enum Error {
     NoPolicy,
     /// Two policies of one name.
     SameName(String),
-    /// A cap below what the table itself takes.
+    /// A cap out of range.
     Cap(usize),
     /// Options that make no rolling limiter.
     Rolling(DialectError),
@@ -36,7 +36,7 @@ impl fmt::Display for Error {
             Self::NoPolicy => f.write_str("expected a policy; for example .policy(\"100/min\")"),
             Self::SameName(name) if name.is_empty() => f.write_str("expected one policy without a name, found two"),
             Self::SameName(name) => write!(f, "expected policy names that differ, found {name} twice"),
-            Self::Cap(cap) => write!(f, "expected a memory cap of at least {LEAST_CAP} bytes, found {cap}"),
+            Self::Cap(cap) => write!(f, "expected a memory cap from {LEAST_CAP} to {MOST_CAP} bytes, found {cap}"),
             Self::Rolling(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Snapshot(error) => error.fmt(f),

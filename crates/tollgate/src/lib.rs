@@ -37,7 +37,7 @@ pub use tollgate_core::{
     TextError, Timestamp, Together, Wait,
 };
 pub use tollgate_dialects::{RollingLimit, RollingOptions, RollingResult};
-pub use tollgate_memory::{Cached, DEFAULT_CAP, LEAST_CAP, Manual, Memory, Monotonic, SnapshotError, Stats};
+pub use tollgate_memory::{Cached, DEFAULT_CAP, LEAST_CAP, MOST_CAP, Manual, Memory, Monotonic, SnapshotError, Stats};
 
 /// The README's own examples, compiled and run.
 #[cfg(doctest)]

@@ -58,7 +58,7 @@ impl fmt::Display for SnapshotError {
             Self::Version(version) => {
                 write!(
                     f,
-                    "expected a snapshot of version {VERSION}, found version {version}; it is of a newer Tollgate"
+                    "expected a snapshot of version {VERSION}, found version {version}; it is of another Tollgate"
                 )
             }
             Self::Damaged(how) => {

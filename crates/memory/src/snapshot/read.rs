@@ -34,6 +34,8 @@ impl Memory {
         let head = from.block()?;
         let head = read_head(&head)?;
         let memory = Self::with_secret(cap, Source::of(clock), head.secret);
+        // Keys come in another order than they did, and a table that is nearly full may not take them so.
+        memory.shared().budget.allow(memory.stats().cap / 4);
         for saved in &head.policies {
             let own = policies.iter().find(|policy| policy.name() == saved.name()).unwrap_or(saved);
             memory.shared().space(own).map_err(|_| SnapshotError::Damaged("too many policy names"))?;
@@ -45,6 +47,7 @@ impl Memory {
             }
             memory.put_entry(&head.policies, &entry)?;
         }
+        memory.shared().budget.allow(0);
         Ok(memory)
     }
 
@@ -54,16 +57,20 @@ impl Memory {
             let (print, place) = (from.take()?, from.take()?);
             let (mark, shard) = ((place >> 32) as u32, place as u32);
             let saved = policies.get(usize::from(Ident::space(mark)))?;
-            let cells = read_cells(saved, from)?;
-            (print != 0 && from.is_done()).then_some((Ident { print, mark, shard }, saved, cells))
+            let (cells, changed) = read_cells(saved, from)?;
+            (print != 0 && from.is_done()).then_some((Ident { print, mark, shard }, saved, cells, changed))
         };
-        let (ident, saved, cells) = read().ok_or(DAMAGED_KEY)?;
-        if self.shared().put_back(ident, saved, cells) { Ok(()) } else { Err(SnapshotError::Cap(self.stats().cap)) }
+        let (ident, saved, cells, changed) = read().ok_or(DAMAGED_KEY)?;
+        if self.shared().put_back(ident, saved, cells, changed) {
+            Ok(())
+        } else {
+            Err(SnapshotError::Cap(self.stats().cap))
+        }
     }
 }
 
-/// The cells of an entry: those of the saved policy, or with limits of their own.
-fn read_cells(saved: &Policy, from: &mut Reader<'_>) -> Option<KeyState> {
+/// The cells of an entry, and whether they have limits of their own beside the saved policy's.
+fn read_cells(saved: &Policy, from: &mut Reader<'_>) -> Option<(KeyState, bool)> {
     match from.take()? {
         kind::PACKED => {
             let [limit] = saved.limits() else { return None };
@@ -73,11 +80,11 @@ fn read_cells(saved: &Policy, from: &mut Reader<'_>) -> Option<KeyState> {
             let mut to = tollgate_core::Writer::default();
             cell.write(&mut to);
             let read = limit.read(&mut Reader::new(&to.into_bytes()))?;
-            Some(KeyState::of(saved, vec![read]))
+            Some((KeyState::of(saved, vec![read]), false))
         }
         kind::OWN => {
             let cells: Vec<Cell> = saved.limits().iter().map(|limit| limit.read(from)).collect::<Option<_>>()?;
-            Some(KeyState::of(saved, cells))
+            Some((KeyState::of(saved, cells), false))
         }
         kind::CHANGED => {
             let mut state = KeyState::default();
@@ -86,7 +93,7 @@ fn read_cells(saved: &Policy, from: &mut Reader<'_>) -> Option<KeyState> {
                 let cell = limit.read(from)?;
                 state.keep(limit, cell);
             }
-            Some(state)
+            Some((state, true))
         }
         _ => None,
     }
@@ -110,7 +117,7 @@ fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
         version => return Err(SnapshotError::Version(version.unwrap_or_default())),
     }
     let mut rest = || -> Option<Head> {
-        let secret = Secret([from.take()?, from.take()?]);
+        let secret = Secret([from.take()?, from.take()?, from.take()?]);
         let _time = from.moment()?;
         let names = from.at_most(MOST_NAMES as u64)?;
         let policies: Vec<Policy> = (0..names).map(|_| read_policy(from)).collect::<Option<_>>()?;

@@ -4,12 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Clock, Writer};
 
 use super::limits::{can_be_written, write_limit, write_policy};
 use super::{MAGIC, SnapshotError, VERSION, kind};
-use crate::ident::Ident;
+use crate::ident::{Ident, Secret};
 use crate::memory::{Memory, Shared, Times};
 use crate::record::Mirror;
 use crate::shard::{Shard, lock_slot};
@@ -30,10 +31,12 @@ impl Memory {
     }
 }
 
-/// A file of this process's own in the same folder, so that renaming is one step.
+/// A file of this save's own in the same folder, so that renaming is one step.
 fn beside(path: &Path) -> PathBuf {
+    static SAVES: AtomicU64 = AtomicU64::new(0);
+    let save = SAVES.fetch_add(1, Ordering::Relaxed);
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
+    name.push(format!(".{}-{save}.tmp", std::process::id()));
     path.with_file_name(name)
 }
 
@@ -79,7 +82,8 @@ impl<W: Write> Summed<W> {
 impl Shared {
     fn write_file(&self, path: &Path) -> Result<usize, SnapshotError> {
         let mut to = Summed { to: BufWriter::with_capacity(1 << 20, create(path)?), sum: 0 };
-        to.put(&self.head()?)?;
+        let (head, names) = self.head()?;
+        to.put(&head)?;
         let (mut written, times) = (0, Times::default());
         for shard in self.shards.iter().chain(self.overflow.get()) {
             // Keys neither come nor go while the shard is locked; they may be charged. The disk is not
@@ -87,7 +91,10 @@ impl Shared {
             let mut entries = Vec::new();
             let inner = shard.lock();
             for slot in shard.slots() {
-                if slot.read().is_empty() || self.expired(&slot.read(), &times) {
+                let seen = slot.read();
+                // A name that came after the head was written has no place in it.
+                let named = usize::from(Ident::space(seen.mark())) < names;
+                if seen.is_empty() || !named || self.expired(&seen, &times) {
                     continue;
                 }
                 let entry = self.entry(shard, lock_slot(slot))?;
@@ -106,13 +113,15 @@ impl Shared {
         Ok(written)
     }
 
-    fn head(&self) -> Result<Vec<u8>, SnapshotError> {
+    /// The head, and how many names it has.
+    fn head(&self) -> Result<(Vec<u8>, usize), SnapshotError> {
         let mut to = Writer::default();
         let spaces: Vec<_> = (0..).map_while(|index| self.spaces.get(index).and_then(OnceLock::get)).collect();
-        for word in [MAGIC, VERSION, self.secret.0[0], self.secret.0[1], self.clock.now().get(), spaces.len() as u64] {
+        let Secret([one, two, three]) = self.secret;
+        for word in [MAGIC, VERSION, one, two, three, self.clock.now().get(), spaces.len() as u64] {
             to.put(word);
         }
-        for space in spaces {
+        for space in &spaces {
             if !can_be_written(space.own.limits()) {
                 return Err(SnapshotError::Policy(space.own.name().to_owned()));
             }
@@ -121,7 +130,7 @@ impl Shared {
         let bytes = to.into_bytes();
         let mut head = (bytes.len() as u64).to_le_bytes().to_vec();
         head.extend(bytes);
-        Ok(head)
+        Ok((head, spaces.len()))
     }
 
     /// A key with its identity. Which shard it is in is told by a word, since overflow is one of them.
