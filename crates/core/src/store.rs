@@ -29,7 +29,7 @@ pub trait Store: Send + Sync {
         request: Request,
     ) -> Reply<'a, (Decision, Vec<Detail>)>;
 
-    /// Decides the same request on each of many keys, at one time.
+    /// Decides the same request on each of many keys, in order.
     fn check_many<'a>(&'a self, policy: &'a Policy, keys: &'a [&'a [u8]], request: Request)
     -> Reply<'a, Vec<Decision>>;
 

@@ -93,7 +93,8 @@ impl Gate {
         self.memory.check_many(self.prepared(), keys, &Request::ONE, decisions)
     }
 
-    /// Decides several questions together: all are charged or none is. Modes do not matter.
+    /// Decides several questions together: all are charged or none is. Modes do not matter. If they do not
+    /// all fit, `allowed` of each decision tells which do, and nothing is granted.
     ///
     /// ```
     /// use tollgate::Gate;
