@@ -112,3 +112,19 @@ fn bad_questions_are_answered_with_what_is_right_and_change_nothing() {
     assert_eq!(error.to_string(), "expected a key once under a policy, found it as items 1 and 3; add up their costs");
     assert_eq!(memory.stats().keys, 1, "only the good one");
 }
+
+#[test]
+fn a_store_with_a_rolling_limiter_is_saved_with_it() {
+    use tollgate::{Micros, Rolling, RollingLimit, RollingOptions};
+    let file = std::env::temp_dir().join(format!("tollgate-rolling-{}", std::process::id()));
+    let clock = Manual::at(Timestamp::new(1_700_000_000_000_000).unwrap());
+    let memory = Memory::with_clock(8 << 20, Box::new(clock.clone()));
+    let options = RollingOptions::single(RollingLimit::new(Micros::from_secs(60), 3).min_difference(Micros::new(5)));
+    let limiter = Rolling::over(&memory, &options).unwrap();
+    assert_eq!(limiter.attempt("alice", 2).unwrap().actions_remaining, 1);
+    memory.save(&file).unwrap();
+    let memory = Memory::restore(&file, 8 << 20, Some(Box::new(clock)), &[]).unwrap();
+    std::fs::remove_file(file).unwrap();
+    let limiter = Rolling::over(&memory, &options).unwrap();
+    assert_eq!(limiter.attempt("alice", 2).unwrap().acknowledged, 0);
+}
