@@ -8,6 +8,8 @@ use tollgate_core::{
 };
 use tollgate_memory::Manual;
 
+use crate::rng::Rng;
+
 /// Policies of every algorithm, one limit and several, spaced, aligned and not. Those of one name
 /// take turns on a key.
 const POLICIES: &[(&str, &str)] = &[
@@ -49,7 +51,7 @@ pub struct Disagreement {
 /// Asks `store`, which reads `clock`, and the kernel `steps` random questions.
 pub fn agree(store: &dyn Store, clock: &Manual, seed: u64, steps: u64) -> Result<(), Box<Disagreement>> {
     let mut run =
-        Run { store, clock, random: Random(seed), states: HashMap::new(), asked: Vec::new(), charges: Vec::new() };
+        Run { store, clock, random: Rng::new(seed), states: HashMap::new(), asked: Vec::new(), charges: Vec::new() };
     let start = START + run.random.below(10_000_000);
     run.set(start);
     let parse = |(name, text): &(&str, &str)| -> Option<Policy> {
@@ -72,7 +74,7 @@ type Named = (String, u64);
 struct Run<'a> {
     store: &'a dyn Store,
     clock: &'a Manual,
-    random: Random,
+    random: Rng,
     states: HashMap<Named, KeyState>,
     asked: Vec<String>,
     /// Charges that may be given back.
@@ -222,17 +224,4 @@ fn known<T>(reply: Reply<'_, T>) -> Result<T, String> {
 
 fn same<T: PartialEq + std::fmt::Debug>(expected: &T, found: Result<T, String>) -> Result<(), Answers> {
     if found.as_ref() == Ok(expected) { Ok(()) } else { Err([format!("{expected:?}"), format!("{found:?}")]) }
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ word >> 31) % bound.max(1)
-    }
 }
