@@ -4,9 +4,9 @@
 use tollgate_core::{Cell, Timestamp};
 
 use crate::budget::Budget;
-use crate::memory::{Shared, Target, packed};
 use crate::record::{Mirror, Record};
 use crate::shard::{AtCap, Inner, Shard};
+use crate::shared::{Shared, Target, packed};
 use crate::slot::Locked;
 
 /// A key in hand. To be put back, or its record is lost.
@@ -60,7 +60,7 @@ impl<'a> Held<'a> {
             return;
         }
         if let Some(words) = shared.keep(shard, inner, budget, target, self.record, t, AtCap::Pass) {
-            self.locked.put_as(words, true);
+            self.locked.put_boxed(words);
         }
     }
 

@@ -5,10 +5,12 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `memory.rs` | the store: deciding, charging, forgetting |
+//! | `memory.rs` | the store as its callers see it |
+//! | `decide.rs` | deciding a known key, without a lock |
+//! | `shared.rs` | what clones share, and what needs the lock of a shard |
 //! | `together.rs`, `held.rs` | several keys at once; a key in hand |
 //! | `shard.rs` | the table: two buckets a key, grown one at a time |
-//! | `slot.rs` | a key's place: five words' worth of atomics, no lock to read |
+//! | `slot.rs` | a key's place: four atomic words, no lock to read |
 //! | `record.rs` | what two words cannot hold, and what of it a slot mirrors |
 //! | `segments.rs`, `budget.rs` | memory that grows without moving, and its cap |
 //! | `ident.rs`, `space.rs` | who a key is; policy names |
@@ -19,6 +21,7 @@
 
 mod budget;
 mod clock;
+mod decide;
 mod held;
 mod ident;
 mod memory;
@@ -26,6 +29,7 @@ mod record;
 mod seam;
 mod segments;
 mod shard;
+mod shared;
 mod slot;
 mod snapshot;
 mod space;

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::budget::Budget;
-use crate::memory::Target;
+use crate::shared::Target;
 use tollgate_core::{Cell, Decision, KeyState, Limit, Micros, Mode, Policy, Request, Timestamp, Wait};
 
 /// The bits of a record's number, and so the most records of a shard.

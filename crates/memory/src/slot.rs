@@ -130,11 +130,10 @@ impl Locked<'_> {
         self.finish(seen.print, seen.head, words);
     }
 
-    /// The same, the words being packed or not from now on.
-    pub(crate) fn put_as(self, words: [u64; 2], boxed: bool) {
+    /// The same, the words telling of a record from now on.
+    pub(crate) fn put_boxed(self, words: [u64; 2]) {
         let seen = self.seen;
-        let head = if boxed { seen.head | BOXED } else { seen.head & !BOXED };
-        self.finish(seen.print, head, words);
+        self.finish(seen.print, seen.head | BOXED, words);
     }
 
     /// Puts a key into an empty slot.

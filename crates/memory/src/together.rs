@@ -6,9 +6,9 @@ use tollgate_core::{Cost, EXACT, Part, StoreError, Together, decide_all};
 use crate::budget::Budget;
 use crate::held::Held;
 use crate::ident::Ident;
-use crate::memory::{Shared, Target, Times, latest, packed};
 use crate::record::Record;
 use crate::shard::{AtCap, Inner, Shard, lock_slot};
+use crate::shared::{Shared, Target, Times, latest, packed};
 use crate::slot::Seen;
 use crate::sync::{MutexGuard, Ordering};
 

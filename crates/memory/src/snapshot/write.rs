@@ -11,9 +11,10 @@ use tollgate_core::{Clock, Writer};
 use super::limits::{can_be_written, write_limit, write_policy};
 use super::{MAGIC, SnapshotError, VERSION, kind};
 use crate::ident::{Ident, Secret};
-use crate::memory::{Memory, Shared, Times};
+use crate::memory::Memory;
 use crate::record::Mirror;
 use crate::shard::{Shard, lock_slot};
+use crate::shared::{Shared, Times};
 use crate::slot::Locked;
 
 impl Memory {
