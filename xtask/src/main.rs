@@ -67,7 +67,7 @@ fn test() -> Result<(), Failure> {
     run("cargo", &["fmt", "--all", "--check"])?;
     run("cargo", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     run("cargo", &["test", "--workspace", "--quiet"])?;
-    models("1000")?;
+    models("20000")?;
     examples()?;
     build_and_guide()?;
     bench::check_peers()?;
