@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::algorithms::{Ask, Step};
-use crate::decision::{Decision, Detail};
+use crate::decision::{Decision, Detail, Source};
 use crate::limit::{Cell, Limit};
 use crate::policy::Policy;
 use crate::request::{Mode, Request};
@@ -85,6 +85,7 @@ fn alone(limit: &Limit, t: Timestamp, mode: Mode, step: Step, mut tell: impl FnM
         reset_after: settled.reset_after,
         limited_by: if fits { None } else { Some(0) },
         at: t,
+        source: Source::Home,
     }
 }
 
@@ -153,6 +154,7 @@ pub(crate) fn settle(
         reset_after,
         limited_by: assessed.limited_by,
         at: t,
+        source: Source::Home,
     }
 }
 

@@ -25,6 +25,34 @@ pub struct Decision {
     pub limited_by: Option<usize>,
     /// The time of the decision by the home's clock.
     pub at: Timestamp,
+    /// Who decided.
+    pub source: Source,
+}
+
+/// Who decided: the home that was asked, or what stands in for it while it does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The home.
+    #[default]
+    Home,
+    /// This process, by its share of the limits.
+    Local,
+    /// Nobody: the policy lets everything pass.
+    Open,
+    /// Nobody: the policy lets nothing pass.
+    Closed,
+}
+
+impl Source {
+    /// The word for it in every language.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::Local => "local",
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
 }
 
 impl Decision {

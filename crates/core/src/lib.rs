@@ -53,12 +53,12 @@ mod words;
 
 pub use clock::Clock;
 pub use combine::{decide, decide_packed, decide_with, expires_after, refund};
-pub use decision::{Decision, Detail};
+pub use decision::{Decision, Detail, Source};
 pub use explain::{Explanation, LimitExplanation, Standing, explain, promises};
 pub use limit::{Cell, LONGEST_NAME, Limit, LimitId, is_word};
 pub use log::LogState;
 pub use options::{Align, LONGEST, Options, Part as PolicyPart, Problem, Takes};
-pub use policy::{MOST_LIMITS, Policy, PolicyError};
+pub use policy::{MOST_LIMITS, OnError, Policy, PolicyError};
 pub use request::{Cost, Mode, Request};
 pub use ring::{Entry, Narrow, Ring, Wide};
 pub use state::KeyState;

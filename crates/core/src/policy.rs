@@ -28,6 +28,38 @@ pub struct Policy {
     name: Option<Box<str>>,
     limits: Box<[Arc<Limit>]>,
     mode: Mode,
+    on_error: OnError,
+}
+
+/// What decides while the home does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnError {
+    /// This process, by its share of the limits.
+    #[default]
+    Local,
+    /// Everything passes.
+    Allow,
+    /// Nothing passes.
+    Deny,
+}
+
+impl OnError {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Local, Self::Allow, Self::Deny];
+
+    /// The word for it in every language.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// The one of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|on_error| on_error.name() == name)
+    }
 }
 
 /// Why limits do not make a policy.
@@ -81,13 +113,24 @@ impl Policy {
                 grain = Some(own);
             }
         }
-        Ok(Self { name: None, limits: limits.into_iter().map(Arc::new).collect(), mode: Mode::Binary })
+        Ok(Self {
+            name: None,
+            limits: limits.into_iter().map(Arc::new).collect(),
+            mode: Mode::Binary,
+            on_error: OnError::default(),
+        })
     }
 
     /// The same under another mode.
     #[must_use]
     pub fn with_mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
+    }
+
+    /// The same with another answer to a home that does not answer. Homes in this process always do.
+    #[must_use]
+    pub fn with_on_error(self, on_error: OnError) -> Self {
+        Self { on_error, ..self }
     }
 
     /// The same under a name. Named policies do not share counters.
@@ -106,6 +149,11 @@ impl Policy {
     /// The limits in policy order.
     pub fn limits(&self) -> &[Arc<Limit>] {
         &self.limits
+    }
+
+    /// What decides while the home does not answer.
+    pub fn on_error(&self) -> OnError {
+        self.on_error
     }
 
     /// The mode of requests that do not bring their own.

@@ -118,6 +118,17 @@ pub enum StoreError {
     Cost(u64),
     /// Questions to different homes cannot be decided together.
     OtherHome,
+    /// Items whose keys lie on different nodes of a cluster: the places of both.
+    Slots(usize, usize),
+    /// The home answered with an error, in its words.
+    Refused(String),
+    /// The home did not answer. It may have done what was asked, unless `untouched`.
+    Away {
+        /// Why, for people.
+        why: String,
+        /// Whether it is known that nothing was done.
+        untouched: bool,
+    },
 }
 
 impl StoreError {
@@ -142,6 +153,16 @@ impl fmt::Display for StoreError {
                 write!(f, "expected at most {most} different policy names; callers should not choose them")
             }
             Self::Cost(cost) => write!(f, "expected a cost from 0 to {}, found {cost}", EXACT - 1),
+            Self::Slots(first, second) => write!(
+                f,
+                "expected keys of one hash slot, found items {} and {} on different ones; on a cluster ask for \
+                 charge-then-refund",
+                first + 1,
+                second + 1
+            ),
+            Self::Refused(why) => f.write_str(why),
+            Self::Away { why, untouched: true } => write!(f, "the store cannot be reached: {why}"),
+            Self::Away { why, untouched: false } => write!(f, "the store did not answer, and may have charged: {why}"),
             Self::OtherHome => f.write_str("expected questions to one store: make them with gates of one builder"),
         }
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::shared::Target;
-use tollgate_core::{Cell, Decision, KeyState, Limit, Micros, Mode, Policy, Request, Timestamp, Wait};
+use tollgate_core::{Cell, Decision, KeyState, Limit, Micros, Mode, Policy, Request, Source, Timestamp, Wait};
 
 /// The bits of a record's number, and so the most records of a shard.
 pub(crate) const MOST_RECORDS: usize = 1 << (HIGH_BITS + LOW_BITS);
@@ -238,6 +238,7 @@ impl Mirror {
             reset_after: self.expires.since(t),
             limited_by: Some(by as usize),
             at: t,
+            source: Source::Home,
         })
     }
 }
