@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::kernel::Kernel;
 use crate::line::{Operation, Scenario};
 use crate::memory::Embedded;
+use crate::redis::{InRedis, Packaging};
 
 /// The fields of an answer.
 pub type Answer = Map<String, Value>;
@@ -68,6 +69,16 @@ pub static HOMES: &[Listed] = &[
         name: "memory",
         about: "the embedded store and the dialects in this process",
         open: || Ok(Box::new(Embedded::default())),
+    },
+    Listed {
+        name: "script",
+        about: "Lua scripts in a redis-server, its own or that of TOLLGATE_CONFORMANCE_URL",
+        open: || Ok(Box::new(InRedis::open(Packaging::Script)?)),
+    },
+    Listed {
+        name: "function",
+        about: "Lua functions in a redis-server, its own or that of TOLLGATE_CONFORMANCE_URL",
+        open: || Ok(Box::new(InRedis::open(Packaging::Function)?)),
     },
 ];
 

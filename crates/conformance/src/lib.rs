@@ -16,6 +16,7 @@
 //! | `judge.rs`, `player.rs` | whether an answer is right; a whole file |
 //! | `intervals/` | whether any interval admitted more than was promised |
 //! | `campaign/` | eight threads at the embedded store; bin `campaign` |
+//! | `redis/` | homes in Redis: script and function; random traces against the kernel |
 //! | `rng.rs` | random numbers from a seed |
 
 mod adapter;
@@ -30,6 +31,7 @@ mod line;
 mod memory;
 mod player;
 mod process;
+pub mod redis;
 mod rng;
 
 pub use adapter::Adapter;

@@ -38,6 +38,7 @@ mod decision;
 mod explain;
 mod limit;
 mod log;
+pub mod lua;
 mod options;
 mod policy;
 mod request;

@@ -10,13 +10,18 @@
 
 use tollgate_core::{Align, Decision, Detail, EXACT, Limit, Micros, Options, Policy, Request, Timestamp};
 
-use crate::Dialect;
 use crate::arguments::{integer, one_key};
 use crate::call::{Action, Call, Convention};
 use crate::error::DialectError;
 use crate::reply::Reply;
+use crate::{Dialect, Lua};
 
-pub(crate) const DIALECT: Dialect = Dialect { name: "api_counter", usage: "{api:TOKEN} threshold", parse };
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "api_counter",
+    usage: "{api:TOKEN} threshold",
+    parse,
+    lua: Some(Lua { run: "api_counter", algorithms: &["fixed"], files: &[include_str!("api_counter.lua")] }),
+};
 
 /// How long the usage of a token is kept after its last use.
 pub const DATA_LIFE: Micros = Micros::from_secs(366 * 86_400);
@@ -49,11 +54,18 @@ impl Usage {
     /// The usage after a decision that left `count` counted in the minute.
     #[must_use]
     pub fn after(self, decision: &Decision, count: u64) -> Self {
-        if decision.charged == 0 {
-            return Self { count, ..self };
-        }
         let now = decision.at.get() / 1_000_000;
-        Self { count, last: self.last.max(Some(now)), ops: self.ops.saturating_add(1) }
+        // The minute that was counted may still be to come, if the clock was set back.
+        let ends = decision.at.plus(decision.reset_after).get();
+        let counted = Some(ends.saturating_sub(MINUTE.get()) / 1_000_000);
+        // A clock set back by more than that minute goes on from here.
+        let started = |last: &u64| Micros::from_secs(last - last % 60).get();
+        let last = self.last.filter(|last| started(last) <= decision.at.plus(MINUTE).get());
+        if decision.charged == 0 {
+            let gone = self.last.is_some() && last.is_none() && count > 0;
+            return Self { count, last: if gone { counted } else { self.last }, ..self };
+        }
+        Self { count, last: last.max(Some(now)).max(counted), ops: self.ops.saturating_add(1) }
     }
 }
 

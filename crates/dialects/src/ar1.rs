@@ -7,12 +7,21 @@
 
 use tollgate_core::{EXACT, LONGEST, Limit, Options};
 
-use crate::Dialect;
 use crate::call::Call;
 use crate::error::DialectError;
 use crate::slotted::{self, Fields, Given, Ticks};
+use crate::{Dialect, Lua};
 
-pub(crate) const DIALECT: Dialect = Dialect { name: "ar1", usage: "KEY count namespace limits now [want_wait]", parse };
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "ar1",
+    usage: "KEY count namespace limits now [want_wait]",
+    parse,
+    lua: Some(Lua {
+        run: "ar1",
+        algorithms: &["decay"],
+        files: &[include_str!("slotted.lua"), include_str!("ar1.lua")],
+    }),
+};
 
 const FIELDS: Fields = [
     ("max", &["maxOcurrences", "maxOccurrences"]),

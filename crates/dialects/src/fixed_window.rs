@@ -6,14 +6,19 @@
 
 use tollgate_core::{Decision, Detail, Limit, Micros, Mode, Options, Policy, Request};
 
-use crate::Dialect;
 use crate::api_counter::Usage;
 use crate::arguments::{MOST_SECONDS, integer, one_key};
 use crate::call::{Action, Call, Convention, Wording};
 use crate::error::DialectError;
 use crate::reply::Reply;
+use crate::{Dialect, Lua};
 
-pub(crate) const DIALECT: Dialect = Dialect { name: "fixed_window", usage: "KEY limit window_s", parse };
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "fixed_window",
+    usage: "KEY limit window_s",
+    parse,
+    lua: Some(Lua { run: "fixed_window", algorithms: &["fixed"], files: &[include_str!("fixed_window.lua")] }),
+};
 
 fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let key = one_key(keys)?;

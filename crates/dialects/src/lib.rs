@@ -68,7 +68,23 @@ pub struct Dialect {
     pub usage: &'static str,
     /// Reads a call.
     pub parse: Parse,
+    /// Its twin in Lua, if it can be called as a function of Redis.
+    pub lua: Option<Lua>,
 }
+
+/// How a dialect is spoken inside Redis: a Lua function of keys and arguments, in files beside the Rust.
+#[derive(Clone, Copy, Debug)]
+pub struct Lua {
+    /// The function.
+    pub run: &'static str,
+    /// The algorithms it decides by.
+    pub algorithms: &'static [&'static str],
+    /// Its files, after [`ARGUMENTS_LUA`].
+    pub files: &'static [&'static str],
+}
+
+/// What the Lua of all dialects shares.
+pub const ARGUMENTS_LUA: &str = include_str!("arguments.lua");
 
 /// All dialects.
 pub static DIALECTS: &[Dialect] = &[

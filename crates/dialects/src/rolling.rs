@@ -10,17 +10,18 @@
 use tollgate_core::algorithms::rolling::MOST_BUCKETS;
 use tollgate_core::{Decision, Detail, EXACT, Limit, Micros, Mode, Options, Policy, Request, Timestamp, Wait};
 
-use crate::Dialect;
 use crate::api_counter::Usage;
 use crate::arguments::{cost, decimal, integer};
 use crate::call::{Action, Call, Clock, Convention};
 use crate::error::DialectError;
 use crate::reply::Reply;
+use crate::{Dialect, Lua};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "rolling",
     usage: "KEY... mode n now_us min_difference_us... max... bucket_interval_us... buckets...",
     parse,
+    lua: Some(Lua { run: "rolling_window", algorithms: &["rolling"], files: &[include_str!("rolling.lua")] }),
 };
 
 /// The modes in the order of their numbers.

@@ -9,15 +9,19 @@ use tollgate_core::algorithms::Rule;
 use tollgate_core::algorithms::sliding::Sliding;
 use tollgate_core::{Decision, Detail, EXACT, Limit, Micros, Policy, Request, Timestamp};
 
-use crate::Dialect;
 use crate::api_counter::Usage;
 use crate::arguments::{decimal, one_key};
 use crate::call::{Action, Call, Convention};
 use crate::error::DialectError;
 use crate::reply::Reply;
+use crate::{Dialect, Lua};
 
-pub(crate) const DIALECT: Dialect =
-    Dialect { name: "sliding_window", usage: "KEY (size_ms limit)+ [extra_ttl_ms]", parse };
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "sliding_window",
+    usage: "KEY (size_ms limit)+ [extra_ttl_ms]",
+    parse,
+    lua: Some(Lua { run: "sliding_window", algorithms: &["sliding"], files: &[include_str!("sliding_window.lua")] }),
+};
 
 fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let key = one_key(keys)?;

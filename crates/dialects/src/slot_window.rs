@@ -9,13 +9,21 @@ use tollgate_core::algorithms::Rule;
 use tollgate_core::algorithms::slots::{MOST_SLOTS_UNREFUNDED, Slots};
 use tollgate_core::{EXACT, Limit};
 
-use crate::Dialect;
 use crate::call::Call;
 use crate::error::DialectError;
 use crate::slotted::{self, Fields, Given, Ticks};
+use crate::{Dialect, Lua};
 
-pub(crate) const DIALECT: Dialect =
-    Dialect { name: "slot_window", usage: "KEY count namespace limits now [want_wait]", parse };
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "slot_window",
+    usage: "KEY count namespace limits now [want_wait]",
+    parse,
+    lua: Some(Lua {
+        run: "slot_window",
+        algorithms: &["slots"],
+        files: &[include_str!("slotted.lua"), include_str!("slot_window.lua")],
+    }),
+};
 
 const FIELDS: Fields = [
     // The document's own spelling, and the right one.

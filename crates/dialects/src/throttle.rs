@@ -14,7 +14,7 @@ use crate::error::DialectError;
 use crate::reply::Reply;
 
 pub(crate) const DIALECT: Dialect =
-    Dialect { name: "cl.throttle", usage: "KEY max_burst count period_s [quantity]", parse };
+    Dialect { name: "cl.throttle", usage: "KEY max_burst count period_s [quantity]", parse, lua: None };
 
 fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let key = one_key(keys)?;

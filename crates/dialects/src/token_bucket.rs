@@ -7,15 +7,20 @@
 
 use tollgate_core::{Decision, Detail, EXACT, Limit, Micros, Options, Policy, Request, Wait};
 
-use crate::Dialect;
 use crate::api_counter::Usage;
 use crate::arguments::{MOST_SECONDS, integer, one_key};
 use crate::call::{Action, Call, Convention, Wording};
 use crate::error::DialectError;
 use crate::fixed_window::Refusal;
 use crate::reply::Reply;
+use crate::{Dialect, Lua};
 
-pub(crate) const DIALECT: Dialect = Dialect { name: "token_bucket", usage: "KEY limit window_s burst", parse };
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "token_bucket",
+    usage: "KEY limit window_s burst",
+    parse,
+    lua: Some(Lua { run: "token_bucket", algorithms: &["bucket"], files: &[include_str!("token_bucket.lua")] }),
+};
 
 fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let key = one_key(keys)?;

@@ -42,6 +42,7 @@ impl Bucket {
 
 impl Algorithm for Bucket {
     const NAME: &'static str = "bucket";
+    const LUA: &'static str = include_str!("bucket.lua");
     const REMAINING_IS_ROOM: bool = false;
     const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, burst: true, ..Takes::NONE };

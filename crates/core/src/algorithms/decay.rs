@@ -129,6 +129,7 @@ fn first_slot(since: u64, good: impl Fn(u64) -> bool) -> Option<u64> {
 
 impl Algorithm for Decay {
     const NAME: &'static str = "decay";
+    const LUA: &'static str = include_str!("decay.lua");
     const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, factor: true, ..Takes::NONE };
     type State = State;

@@ -78,6 +78,7 @@ impl Estimate {
 
 impl Algorithm for Estimate {
     const NAME: &'static str = "estimate";
+    const LUA: &'static str = include_str!("estimate.lua");
     const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, ..Takes::NONE };
     type State = State;

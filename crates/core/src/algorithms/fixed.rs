@@ -48,6 +48,7 @@ impl Fixed {
 
 impl Algorithm for Fixed {
     const NAME: &'static str = "fixed";
+    const LUA: &'static str = include_str!("fixed.lua");
     const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, align: true, ..Takes::NONE };
     type State = Window;

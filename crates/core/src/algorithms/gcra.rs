@@ -183,6 +183,7 @@ impl Gcra {
 
 impl Algorithm for Gcra {
     const NAME: &'static str = "gcra";
+    const LUA: &'static str = include_str!("gcra.lua");
     const PACKS: bool = true;
     const TAKES: Takes = Takes { in_text: true, burst: true, ..Takes::NONE };
     type State = State;

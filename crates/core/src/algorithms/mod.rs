@@ -7,8 +7,10 @@
 //! second path; `combine.rs` puts them together. Each reads its own clock from its state: see
 //! [`Algorithm::correct`].
 //!
-//! To add one: write its file, implement [`Algorithm`], add its line to the registry. Policy text,
-//! explanations and the laws find it there.
+//! Beside each file is its Lua twin, the same functions in the same order, for the homes in Redis.
+//!
+//! To add one: write its two files, implement [`Algorithm`], add its line to the registry. Policy text,
+//! explanations, the laws and the scripts find it there.
 
 pub mod bucket;
 pub mod decay;
@@ -30,6 +32,8 @@ use crate::words::{Log, Reader, Words, Writer};
 pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     /// The name in policy text, metrics and state.
     const NAME: &'static str;
+    /// The same functions in Lua, from the file beside this one.
+    const LUA: &'static str;
     /// Which options it takes, and whether policy text may name it.
     const TAKES: Takes;
     /// Whether waiting can make what fits now not fit any more.
@@ -248,6 +252,8 @@ macro_rules! registry {
         pub struct Listed {
             /// The algorithm's name.
             pub name: &'static str,
+            /// Its twin in Lua.
+            pub lua: &'static str,
             /// The options it takes.
             pub takes: Takes,
             /// Builds it: see [`Algorithm::build`].
@@ -257,6 +263,7 @@ macro_rules! registry {
         /// All algorithms, in the order of the registry.
         pub static ALGORITHMS: &[Listed] = &[$(Listed {
             name: <$algorithm>::NAME,
+            lua: <$algorithm>::LUA,
             takes: <$algorithm>::TAKES,
             build: |count, period, options| <$algorithm>::build(count, period, options).map(Rule::$variant),
         },)+];

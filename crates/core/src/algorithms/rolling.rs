@@ -85,6 +85,7 @@ impl Rolling {
 
 impl Algorithm for Rolling {
     const NAME: &'static str = "rolling";
+    const LUA: &'static str = include_str!("rolling.lua");
     const TAKES: Takes = Takes { buckets: true, ..Takes::NONE };
     type State = State;
     type Log = Ring<Wide>;

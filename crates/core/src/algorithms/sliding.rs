@@ -59,6 +59,7 @@ impl Sliding {
 
 impl Algorithm for Sliding {
     const NAME: &'static str = "sliding";
+    const LUA: &'static str = include_str!("sliding.lua");
     const TAKES: Takes = Takes { in_text: true, grain: true, ..Takes::NONE };
     type State = LogState;
     type Log = Ring<Narrow>;

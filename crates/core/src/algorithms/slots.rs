@@ -62,6 +62,7 @@ impl Slots {
 
 impl Algorithm for Slots {
     const NAME: &'static str = "slots";
+    const LUA: &'static str = include_str!("slots.lua");
     const TAKES: Takes = Takes { in_text: true, resolution: true, ..Takes::NONE };
     type State = LogState;
     type Log = Ring<Wide>;

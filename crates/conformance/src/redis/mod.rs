@@ -1,0 +1,23 @@
+//! Homes in Redis: the same Lua as scripts and as functions, by the clock of the tests.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `wire.rs` | calling a script or function of a real server |
+//! | `home.rs` | the vectors through it |
+//! | `value.rs` | what a key holds, read back into the kernel's cells |
+//! | `trace.rs` | random traces: kernel, script and function must agree in answer and state |
+//! | `calls.rs` | random calls of every dialect, right and wrong |
+//! | `pool.rs` | the policies of the traces |
+
+mod calls;
+mod home;
+mod pool;
+mod trace;
+mod value;
+mod wire;
+
+pub use calls::play_dialects;
+pub use home::InRedis;
+pub use trace::{Differs, Played, Trace, play};
+pub use value::{By, cells, same_state};
+pub use wire::{Packaging, Target, Wire};

@@ -1,0 +1,79 @@
+-- bucket: the twin of bucket.rs. A state is a window { start, used }; a look is its end or nil, what
+-- was used, and the tokens there were so far.
+local bucket = { takes = 'burst', loses_room = true }
+
+function bucket.fresh()
+  return { 0, 0 }
+end
+
+function bucket.build(rule, burst)
+  rule.burst = burst
+end
+
+function bucket.correct(rule, state, t)
+  if state[2] > 0 and state[1] > t + rule.period then
+    state[1] = t
+    return true
+  end
+  return false
+end
+
+function bucket.look(rule, state, t)
+  local ends = state[1] + rule.period
+  if state[2] > 0 and t < ends then
+    local arrived = muldiv(rule.count - rule.burst, max(t - state[1], 0), rule.period)
+    return ends, state[2], rule.burst + arrived
+  end
+  return nil, 0, rule.burst
+end
+
+function bucket.room(rule, state, ends, used, tokens)
+  return tokens - used
+end
+
+function bucket.fits(rule, state, units, ends, used, tokens)
+  return tokens - used >= units
+end
+
+function bucket.remaining(rule, state, ends, used)
+  return rule.count - used
+end
+
+function bucket.wait(rule, state, t, units, ends, used, tokens)
+  if used + units <= tokens then
+    return 0
+  end
+  if not ends then
+    return NEVER
+  end
+  if rule.count > rule.burst then
+    local whole, rest = muldiv(used + units - rule.burst, rule.period, rule.count - rule.burst)
+    local enough = state[1] + whole + (rest > 0 and 1 or 0)
+    if enough < ends then
+      return max(enough - t, 0)
+    end
+  end
+  return units <= rule.burst and max(ends - t, 0) or NEVER
+end
+
+function bucket.reset_after(rule, state, t, ends)
+  return ends and max(ends - t, 0) or 0
+end
+
+function bucket.charge(rule, state, t, units, ends)
+  if not ends then
+    state[1], state[2] = t, 0
+  end
+  local used = state[2]
+  state[2] = min(used + units, EXACT)
+  return state[2] - used
+end
+
+function bucket.refund(rule, state, t, units, at)
+  if not bucket.look(rule, state, t) or at < state[1] then
+    return 0
+  end
+  local given = min(units, state[2])
+  state[2] = state[2] - given
+  return given
+end

@@ -1,0 +1,184 @@
+-- gcra: the twin of gcra.rs. A state is { seen, whole, fraction, count, period }: what was owed at
+-- the latest charge, over the count and period it was charged under. A period of 0 is the rule's own.
+-- A span is two numbers: whole microseconds and a fraction over a count. A look is what is owed.
+local gcra = { takes = 'burst' }
+
+function gcra.fresh()
+  return { 0, 0, 0, 0, 0 }
+end
+
+-- The sum of two spans over one count.
+local function gcra_plus(whole, fraction, more_whole, more_fraction, count)
+  fraction = fraction + more_fraction
+  if fraction >= count then
+    return whole + more_whole + 1, fraction - count
+  end
+  return whole + more_whole, fraction
+end
+
+-- Whether the first span is at most the second.
+local function gcra_at_most(whole, fraction, most_whole, most_fraction)
+  return whole < most_whole or whole == most_whole and fraction <= most_fraction
+end
+
+function gcra.build(rule, burst)
+  rule.burst = burst
+  rule.interval, rule.interval_fraction = muldiv(1, rule.period, rule.count)
+  rule.tolerance, rule.tolerance_fraction = muldiv(burst, rule.period, rule.count)
+end
+
+local function gcra_same_rate(rule, state)
+  return state[4] == rule.count and (state[5] == 0 or state[5] == rule.period)
+end
+
+local function gcra_period(rule, state)
+  return state[5] == 0 and rule.period or state[5]
+end
+
+function gcra.correct(rule, state, t)
+  local refill = rule.tolerance + (rule.tolerance_fraction > 0 and 1 or 0)
+  if state[1] > t + refill then
+    state[1] = t
+    return true
+  end
+  return false
+end
+
+function gcra.look(rule, state, t)
+  local whole, fraction = state[2], state[3]
+  if state[4] == 0 then
+    return 0, 0
+  end
+  t = max(t, state[1])
+  if not gcra_same_rate(rule, state) then
+    local most, most_fraction = muldiv(rule.burst, gcra_period(rule, state), state[4])
+    if not gcra_at_most(whole, fraction, most, most_fraction) then
+      whole, fraction = most, most_fraction
+    end
+  elseif whole >= 2 * rule.tolerance then
+    local half, half_fraction = rule.tolerance, rule.tolerance_fraction
+    if not gcra_at_most(whole, fraction, gcra_plus(half, half_fraction, half, half_fraction, rule.count)) then
+      whole, fraction = half, half_fraction
+    end
+  end
+  whole = state[1] + whole - t
+  if whole < 0 then
+    return 0, 0
+  end
+  return whole, fraction
+end
+
+local function gcra_units_owed(rule, state, whole, fraction)
+  if whole == 0 and fraction == 0 then
+    return 0
+  end
+  local units, rest = muldiv_add(whole, state[4], fraction, gcra_period(rule, state))
+  return rest > 0 and units + 1 or units
+end
+
+-- What `units` take to pay back at the state's own rate.
+local function gcra_span_of(rule, state, units)
+  if gcra_same_rate(rule, state) and units == rule.burst then
+    return rule.tolerance, rule.tolerance_fraction
+  end
+  return muldiv(units, gcra_period(rule, state), state[4])
+end
+
+function gcra.room(rule, state, whole, fraction)
+  return rule.burst - gcra_units_owed(rule, state, whole, fraction)
+end
+
+function gcra.fits(rule, state, units, whole, fraction)
+  if units > rule.burst then
+    return false
+  end
+  if whole == 0 and fraction == 0 then
+    return true
+  end
+  return gcra_at_most(whole, fraction, gcra_span_of(rule, state, rule.burst - units))
+end
+
+gcra.remaining = gcra.room
+
+function gcra.wait(rule, state, t, units, whole, fraction)
+  if units > rule.burst then
+    return NEVER
+  end
+  if whole == 0 and fraction == 0 then
+    return 0
+  end
+  local may_owe, may_owe_fraction = gcra_span_of(rule, state, rule.burst - units)
+  if gcra_at_most(whole, fraction, may_owe, may_owe_fraction) then
+    return 0
+  end
+  return max(state[1] - t, 0) + whole - may_owe + (fraction > may_owe_fraction and 1 or 0)
+end
+
+function gcra.reset_after(rule, state, t, whole, fraction)
+  if whole == 0 and fraction == 0 then
+    return 0
+  end
+  return max(state[1] - t, 0) + whole + (fraction > 0 and 1 or 0)
+end
+
+local function gcra_owing(rule, state, t, whole, fraction)
+  state[1], state[2], state[3], state[4] = t, whole, fraction, rule.count
+  state[5] = rule.named and rule.period or 0
+end
+
+-- What `units` take to pay back at the rule's rate.
+local function gcra_more(rule, units)
+  if units == 1 then
+    return rule.interval, rule.interval_fraction
+  end
+  return muldiv(units, rule.period, rule.count)
+end
+
+function gcra.charge(rule, state, t, units, whole, fraction)
+  local nothing = whole == 0 and fraction == 0
+  if not nothing then
+    t = max(t, state[1])
+  end
+  local same = gcra_same_rate(rule, state)
+  local plain = nothing or same and gcra_at_most(whole, fraction, rule.tolerance, rule.tolerance_fraction)
+  if plain and units <= rule.burst then
+    local more, more_fraction = gcra_more(rule, units)
+    gcra_owing(rule, state, t, gcra_plus(whole, fraction, more, more_fraction, rule.count))
+    return units
+  end
+  local owed = gcra_units_owed(rule, state, whole, fraction)
+  local recorded = min(units, max(2 * rule.burst - owed, 0))
+  if same then
+    local more, more_fraction = gcra_more(rule, recorded)
+    gcra_owing(rule, state, t, gcra_plus(whole, fraction, more, more_fraction, rule.count))
+  else
+    gcra_owing(rule, state, t, gcra_more(rule, owed + recorded))
+  end
+  return recorded
+end
+
+function gcra.refund(rule, state, t, units, at)
+  local whole, fraction = gcra.look(rule, state, t)
+  if whole == 0 and fraction == 0 then
+    return 0
+  end
+  t = max(t, state[1])
+  local count, period = state[4], gcra_period(rule, state)
+  local given, given_fraction = muldiv(min(units, 2 * rule.burst), period, count)
+  local since = max(t - at, 0)
+  if given < since then
+    return 0
+  end
+  given = given - since
+  if not gcra_at_most(given, given_fraction, whole, fraction) then
+    given, given_fraction = whole, fraction
+  end
+  local back = muldiv_add(given, count, given_fraction, period)
+  if fraction < given_fraction then
+    whole, fraction = whole - given - 1, fraction + count - given_fraction
+  else
+    whole, fraction = whole - given, fraction - given_fraction
+  end
+  state[2], state[3] = t + whole - state[1], fraction
+  return back
+end

@@ -1,0 +1,159 @@
+-- slotted: what slot_window and ar1 share, the twin of slotted.rs. Times in the caller's unit become
+-- ticks, as short as the size of `now` allows; the life in Redis is the caller's unit by the home's
+-- clock.
+local LONGEST_LIFE = 31622400000000
+
+-- A time in ticks; a JSON number is a double, so the decimal it was is the one it is nearest to.
+local function slotted_span(name, time, places)
+  local tick = 10 ^ places
+  local ticks = floor(time * tick + 0.5)
+  if ticks / tick ~= time and time > 0 then
+    fail(name, places == 0 and 'a multiple of 1' or string.format('a multiple of 1e-%d', places),
+      quote(string.format('%.17g', time)))
+  elseif ticks < 1 or ticks >= EXACT then
+    local shown = places == 0 and '1' or string.format('1e-%d', places)
+    fail(name, 'above 0 and below 2^53 ticks of ' .. shown, quote(string.format('%.17g', time)))
+  end
+  return ticks
+end
+
+local function slotted_names(fields)
+  return fields[1][1] .. ', ' .. fields[2][1] .. ', ' .. fields[3][1]
+end
+
+-- The three numbers of each limit.
+local function slotted_limits(text, fields)
+  local right, limits = pcall(cjson.decode, text)
+  local function wrong()
+    fail('limits', 'a JSON array of limits such as [[' .. slotted_names(fields) .. ']]', quote(text))
+  end
+  if not right or type(limits) ~= 'table' or string.byte(text, (string.find(text, '%S'))) ~= 91 then
+    wrong()
+  end
+  for place = 1, #limits do
+    local limit, numbers = limits[place], {}
+    for index, field in ipairs(fields) do
+      local value = type(limit) == 'table' and (#limit == 3 and limit[index] or nil)
+      for name = 2, #field do
+        value = value or type(limit) == 'table' and limit[field[name]]
+      end
+      if type(value) ~= 'number' then
+        wrong()
+      end
+      numbers[index] = value
+    end
+    limits[place] = numbers
+  end
+  if #limits < 1 or #limits > 32 then
+    fail('limits', '1 to 32 of them', digits(#limits))
+  end
+  return limits
+end
+
+-- How many decimals a tick has: as many as leave the time below 2^53 ticks.
+local function slotted_places(text)
+  for _, places in ipairs({ 6, 3, 0 }) do
+    local ticks, _, negative = decimal(text, places)
+    if ticks and not negative and ticks < EXACT then
+      return places, ticks
+    end
+  end
+  return decimal(text, 0) and 0, nil
+end
+
+local slotted_cache, slotted_cached = {}, 0
+
+-- The same by the times of limits, for a call without a clock.
+local function slotted_places_of(limits)
+  for _, places in ipairs({ 6, 3, 0 }) do
+    local fits = true
+    for _, numbers in ipairs(limits) do
+      fits = fits and max(numbers[2], numbers[3]) * 10 ^ places < EXACT and min(numbers[2], numbers[3]) >= 0
+    end
+    if fits then
+      return places
+    end
+  end
+  return 0
+end
+
+-- The rules of a text of limits: each limit once, filed under all its numbers and the namespace.
+local function slotted_rules(kind, namespace, text, places)
+  local name = kind.name .. (places or '') .. namespace .. '\0' .. text
+  local rules = slotted_cache[name]
+  if rules then
+    return rules
+  end
+  rules = { longest = 0 }
+  local seen, limits = {}, slotted_limits(text, kind.fields)
+  places = places or slotted_places_of(limits)
+  for place, numbers in ipairs(limits) do
+    local rule = kind.rule(numbers, places, 'limits[' .. digits(place - 1) .. '] ')
+    rule.spacing = 0
+    rule.tag = namespace .. ':' .. pack(numbers[1], numbers[2], numbers[3])
+    if not seen[rule.tag] then
+      seen[rule.tag] = true
+      rules[#rules + 1] = rule
+      rules.longest = max(rules.longest, rule.period)
+    end
+  end
+  if slotted_cached >= 1000 then
+    slotted_cache, slotted_cached = {}, 0
+  end
+  slotted_cache[name], slotted_cached = rules, slotted_cached + 1
+  return rules
+end
+
+local function slotted_forget(key, rules, home, least)
+  local entry = open(key, rules, home)
+  for place, rule in ipairs(rules) do
+    if rule.algorithm.log then
+      log_drop_before(entry.cells[place].state, entry.cells[place].state.len)
+    else
+      entry.cells[place].state = rule.algorithm.fresh()
+    end
+  end
+  write(entry, home, 0, least)
+end
+
+local function slotted_run(kind, keys, args)
+  local home, _, least = clock(args)
+  local key = one_key(keys)
+  if #args ~= 4 and #args ~= 5 then
+    fail('arguments', '4 or 5 (count, namespace, limits, now, want_wait)', digits(#args))
+  end
+  local want_wait = args[5] and args[5] ~= '' and args[5] ~= '0'
+  local count, exact, negative = decimal(args[1], 0)
+  if not count or not exact or count >= EXACT then
+    fail('count', 'an integer of at most 9007199254740991', quote(args[1]))
+  end
+  local places, t = slotted_places(args[4])
+  if negative then
+    -- A reset needs no clock.
+    slotted_forget(key, slotted_rules(kind, args[2], args[3]), home, least)
+    return want_wait and 0 or false
+  end
+  local rules = slotted_rules(kind, args[2], args[3], places)
+  if not t then
+    fail('now', 'a time from 0 and below 2^53 ticks of 1', quote(args[4]))
+  end
+  local entry = open(key, rules, home)
+  local cells = entry.cells
+  local granted, allowed = assess(rules, cells, t, count, 'uniform')
+  if kind.exact and count > 0 then
+    refuse_inexact(rules, cells, t, count)
+  end
+  local _, _, wait, reset_after = settle(rules, cells, t, count, 1, 'uniform')
+  if changed(entry) then
+    local life = LONGEST_LIFE
+    if t > 0 then
+      local whole_life, rest = muldiv(kind.exact and rules.longest or reset_after, home, t)
+      life = min(whole_life + (rest > 0 and 1 or 0), LONGEST_LIFE)
+    end
+    write(entry, home, max(life, 1), least)
+  end
+  if not want_wait then
+    return not allowed and 1 or false
+  end
+  return allowed and 0 or wait == NEVER and -1 or ceil(wait / 10 ^ places)
+end

@@ -1,0 +1,62 @@
+-- chunks: logs in a key. A short log is in its record; what is longer is in chunks, each in a field of
+-- the hash that the key then is.
+-- Chunks deleted by one call, so that a long pause is not paid for at once.
+local FREED_AT_ONCE = 64
+local function chunk_field(tag, number)
+  return tag .. struct.pack('>I4', number)
+end
+
+read_chunk = function(log, number)
+  local chunk = call('HGET', log.key, chunk_field(log.tag, number))
+  if not chunk then
+    error({ err = 'ERR key: expected a whole log, found a part missing; DEL the key to start anew' }, 0)
+  end
+  return chunk
+end
+
+-- A log from the words of its record.
+local function open_log(algorithm, key, tag, words)
+  local log = ring_new(algorithm.log, tag)
+  log.key = key
+  if not words then
+    return log
+  end
+  log.total, log.newest, log.skew, log.tail = words[1], words[2], words[3], words[4]
+  local next = 5
+  if algorithm.anchored then
+    log.anchor, next = log.newest - words[5], 6
+  end
+  if words[next] then
+    log.front, log.first, log.chunks, log.oldest = words[next], words[next + 1], words[next + 2], words[next + 3]
+  end
+  log.len = (#log.front + #log.tail + log.chunks * log.full) / log.size
+  if log.len > 0 then
+    log.last = ring_get(log, log.len - 1)
+    log.newest = algorithm.anchored and log.newest or log.newest + log.last
+  end
+  return log
+end
+
+-- The words of a log's record. Times close to each other are short.
+local function close_log(algorithm, log)
+  local newest = algorithm.anchored and log.newest or log.len > 0 and log.newest - log.last or 0
+  local words = { log.total, newest, log.skew, log.tail }
+  if algorithm.anchored then
+    words[5] = log.newest - log.anchor
+  end
+  if log.front ~= '' or log.chunks > 0 or log.oldest < log.first then
+    local next = #words
+    words[next + 1], words[next + 2], words[next + 3], words[next + 4] = log.front, log.first, log.chunks, log.oldest
+  end
+  return words
+end
+
+-- Forgets up to FREED_AT_ONCE chunks from `oldest` on and before `live`; answers the oldest left.
+local function free(fields, tag, oldest, live)
+  local last = min(oldest + FREED_AT_ONCE, live)
+  for number = oldest, last - 1 do
+    fields[#fields + 1] = chunk_field(tag, number)
+  end
+  return last
+end
+

@@ -1,0 +1,127 @@
+-- compile: a policy, as text or in compact form, to rules. Everything is checked here, so nothing that
+-- decides checks again. Compact: a JSON list of [algorithm, count, period, option, spacing, tag].
+local LONGEST = 316224000000000
+-- Entries of a log hold 6 bytes of units, and up to twice the count.
+local MOST_UNITS = 70368744177664
+
+local function compact_fail(place, expected)
+  fail('policy', string.format('%s in limit %d', expected, place), 'something else')
+end
+
+local function is_whole(number, least, most)
+  return type(number) == 'number' and number >= least and number <= most and number % 1 == 0
+end
+
+-- What an algorithm asks of its option, beyond being in range.
+local options = {
+  sliding = function(count, period, grain)
+    if grain == 1 then
+      return count <= 1000000, 'at most 1_000_000 for sliding without a grain (add grain=PERIOD, or use gcra)'
+    end
+    return is_whole(grain, 1, period) and count <= MOST_UNITS and min(count, floor(period / grain) + 2) <= 1000000,
+      'a grain from 1us up to the period, and at most 1_000_000 of them in it'
+  end,
+  gcra = function(count, period, burst)
+    return is_whole(burst, 1, EXACT) and muldiv(burst, period, count) < LONGEST,
+      'a burst that refills within 3660 days (burst * period / count)'
+  end,
+  fixed = function(_, _, align)
+    return align == 0 or align == 1, 'clock or first'
+  end,
+  bucket = function(count, _, burst)
+    return is_whole(burst, 1, count), 'a burst from 1 up to the count'
+  end,
+  slots = function(_, period, resolution)
+    return is_whole(resolution, 1, period) and floor(period / resolution) <= 100000,
+      'a resolution from 1us up to the period, and at most 100000 of them in it'
+  end,
+  estimate = function(_, _, option)
+    return option == 0, 'no option'
+  end,
+  decay = function(count, period, factor)
+    if type(factor) ~= 'number' or not (factor > 1 and factor <= 1000000000) then
+      return false, 'a factor above 1 and at most 1e9'
+    end
+    local fades = (math.log(count) + 36.8) / math.log(factor) * period
+    return fades <= LONGEST, 'a factor by which a full level fades away within 3660 days'
+  end,
+}
+
+local function compile_limit(limit, place)
+  if type(limit) ~= 'table' then
+    compact_fail(place, 'a list')
+  end
+  local name, count, period, option, spacing, tag = limit[1], limit[2], limit[3], limit[4], limit[5], limit[6]
+  local algorithm = algorithms[name]
+  if not algorithm or not options[name] then
+    compact_fail(place, 'an algorithm this script has')
+  elseif not is_whole(count, 1, EXACT) then
+    compact_fail(place, 'a count from 1 to 2^53')
+  elseif not is_whole(period, 1, EXACT - 1) then
+    compact_fail(place, 'a period of at least 1us and below 2^53us')
+  elseif not is_whole(spacing, 0, EXACT - 1) then
+    compact_fail(place, 'a spacing below 2^53us')
+  elseif type(tag) ~= 'string' or not string.find(tag, '^%x%x%x%x%x%x%x%x%a?$') then
+    compact_fail(place, 'a tag')
+  end
+  local right, expected = options[name](count, period, option)
+  if not right then
+    compact_fail(place, expected)
+  end
+  local rule = {
+    algorithm = algorithm, count = count, period = period, spacing = spacing, named = #tag > 8,
+    tag = struct.pack('>I4', tonumber(sub(tag, 1, 8), 16)) .. sub(tag, 9),
+  }
+  algorithm.build(rule, option)
+  return rule
+end
+
+local function compile_limits(limits)
+  local rules, tags, grain = {}, {}, nil
+  if #limits < 1 or #limits > 32 then
+    fail('policy', '1 to 32 limits', string.format('%d', #limits))
+  end
+  for place = 1, #limits do
+    local rule = compile_limit(limits[place], place)
+    local id = sub(rule.tag, 1, 4)
+    if tags[id] then
+      local expected = 'limits that differ in name, algorithm or period; limits %d and %d would share one state'
+      fail('policy', string.format(expected, tags[id], place), 'such limits')
+    end
+    if rule.grain then
+      if grain and rule.grain ~= grain then
+        fail('policy', 'one grain for all limits of a policy', 'several')
+      end
+      grain = rule.grain
+    end
+    tags[id], rules[place] = place, rule
+  end
+  return rules
+end
+
+local function compile_new(policy)
+  if string.byte(policy) == 91 then
+    local right, limits = pcall(cjson.decode, policy)
+    if not right or type(limits) ~= 'table' then
+      fail('policy', 'a JSON list of limits', quote(policy))
+    end
+    return compile_limits(limits)
+  end
+  return compile_limits(parse(policy))
+end
+
+-- Policies that were compiled before; a script knows none.
+local MOST_COMPILED = 1000
+local compiled, compiled_count = {}, 0
+
+local function compile(policy)
+  local rules = compiled[policy]
+  if not rules then
+    rules = compile_new(policy)
+    if compiled_count >= MOST_COMPILED then
+      compiled, compiled_count = {}, 0
+    end
+    compiled[policy], compiled_count = rules, compiled_count + 1
+  end
+  return rules
+end

@@ -1,0 +1,239 @@
+-- envelope: the only Lua that touches Redis. It reads a key, and after all is decided writes it.
+--
+-- A key holds one value: msgpack of the version, then for each limit its tag, the last charge if it
+-- has a spacing, and its state; then what limits of other policies left, if anything. A log's state
+-- holds the oldest and the newest entries; once it has chunks between them, the key becomes a hash:
+-- the value in field `h`, a chunk each in fields named by tag and number.
+-- Records of limits that the policy does not have.
+local MOST_KEPT = 64
+
+local function cell_of(rule, key, words, last)
+  local algorithm = rule.algorithm
+  if algorithm.log then
+    return { state = open_log(algorithm, key, rule.tag, words), last = last }
+  end
+  return { state = words or algorithm.fresh(), last = last }
+end
+
+local function wrong_type()
+  error({ err = 'WRONGTYPE Operation against a key holding the wrong kind of value: expected a state of tollgate' }, 0)
+end
+
+-- The value at the key, nil if there is none, and whether the key is a hash.
+local function read(key)
+  local value = pcall_redis('GET', key)
+  if type(value) ~= 'table' then
+    if value and string.byte(value) ~= VERSION then
+      wrong_type()
+    end
+    return value or nil, false
+  end
+  value = pcall_redis('HGET', key, HEAD)
+  if type(value) ~= 'string' or string.byte(value) ~= VERSION then
+    wrong_type()
+  end
+  return value, true
+end
+
+-- Takes a value apart whose records are not just those of the rules, in their order.
+local function adopt(entry, rules, items, t)
+  local records, kept = {}, {}
+  local index = 2
+  while index <= #items do
+    local tag, last, words = items[index], nil, items[index + 1]
+    if type(tag) == 'table' then
+      for _, record in ipairs(tag) do
+        records[record[1]] = record
+      end
+      break
+    end
+    if type(words) == 'number' then
+      last, words, index = words, items[index + 2], index + 1
+    end
+    if type(tag) ~= 'string' or type(words) ~= 'table' then
+      wrong_type()
+    end
+    -- Left behind from now on, at most for as long as the key would have lived.
+    records[tag] = { tag, false, words, last }
+    index = index + 2
+  end
+  for place, rule in ipairs(rules) do
+    local record = records[rule.tag]
+    records[rule.tag] = nil
+    if rule.named then
+      -- A name that was another algorithm's starts anew.
+      for tag in pairs(records) do
+        if #tag == 5 and sub(tag, 1, 4) == sub(rule.tag, 1, 4) then
+          records[tag] = nil
+        end
+      end
+    end
+    entry.cells[place] = cell_of(rule, entry.key, record and record[3], record and record[4])
+  end
+  local lives
+  for _, record in pairs(records) do
+    if not record[2] then
+      lives = lives or call('PTTL', entry.key)
+      record[2] = t + max(lives, 0) * 1000
+    end
+    if record[2] > t then
+      kept[#kept + 1] = record
+    elseif entry.hashed and #record[3] > 7 then
+      entry.dropped = entry.dropped or {}
+      entry.dropped[#entry.dropped + 1] = record
+    end
+  end
+  table.sort(kept, function(one, other)
+    return one[2] > other[2] or one[2] == other[2] and one[1] < other[1]
+  end)
+  for place = MOST_KEPT + 1, #kept do
+    kept[place] = nil
+  end
+  entry.kept = kept[1] and kept
+end
+
+-- What the key remembers under the rules at `t`: its cells, and what it takes to write it back.
+local function open(key, rules, t)
+  local value, hashed = read(key)
+  local entry = { key = key, rules = rules, cells = {}, found = value ~= nil, hashed = hashed }
+  local cells = entry.cells
+  if not value then
+    for place = 1, #rules do
+      cells[place] = cell_of(rules[place], key)
+    end
+    return entry
+  end
+  if #rules == 1 then
+    local _, tag, words, more = unpack_value(value)
+    if tag == rules[1].tag and type(words) == 'table' and more == nil then
+      cells[1] = cell_of(rules[1], key, words)
+      return entry
+    end
+  end
+  local items = { unpack_value(value) }
+  if #items == 1 + 2 * #rules then
+    local same = true
+    for place = 1, #rules do
+      same = same and items[2 * place] == rules[place].tag and type(items[2 * place + 1]) == 'table'
+    end
+    if same then
+      for place = 1, #rules do
+        cells[place] = cell_of(rules[place], key, items[2 * place + 1])
+      end
+      return entry
+    end
+  end
+  adopt(entry, rules, items, t)
+  return entry
+end
+
+-- What other policies left, to be written again: what has expired goes, its chunks bit by bit.
+local function keep(entry, freed)
+  for _, record in ipairs(entry.dropped or {}) do
+    local words = record[3]
+    local last = #words
+    words[last] = free(freed, record[1], words[last], words[last - 2] + words[last - 1])
+    if words[last] < words[last - 2] + words[last - 1] then
+      entry.kept = entry.kept or {}
+      entry.kept[#entry.kept + 1] = record
+    end
+  end
+  return entry.kept
+end
+
+-- The value of the key, and whether chunks belong to it.
+local function encode(entry, kept)
+  local rules, cells, big = entry.rules, entry.cells, false
+  for place = 1, #rules do
+    local log = rules[place].algorithm.log and cells[place].state
+    big = big or log and log.chunks > 0
+  end
+  for _, record in ipairs(kept or {}) do
+    big = big or entry.hashed and #record[3] > 7
+  end
+  local items, count = { VERSION }, 1
+  for place = 1, #rules do
+    local rule, cell = rules[place], cells[place]
+    local words = cell.state
+    if rule.algorithm.log then
+      if not big then
+        -- Whatever chunks there were go with the hash.
+        words.first, words.oldest = 0, 0
+      end
+      words = close_log(rule.algorithm, words)
+    end
+    items[count + 1] = rule.tag
+    if cell.last then
+      count = count + 1
+      items[count + 1] = cell.last
+    end
+    items[count + 2] = words
+    count = count + 2
+  end
+  if kept then
+    items[count + 1] = kept
+  end
+  return pack(unpack(items)), big
+end
+
+-- Writes the hash: the chunks that changed, and away with those that have left.
+local function write_hash(entry, freed, expiry)
+  local key, fields = entry.key, { HEAD, '' }
+  for place, rule in ipairs(entry.rules) do
+    local log = rule.algorithm.log and entry.cells[place].state
+    if log then
+      for number, chunk in pairs(log.writes or {}) do
+        if number >= log.first then
+          fields[#fields + 1], fields[#fields + 2] = chunk_field(log.tag, number), chunk
+        end
+      end
+      log.oldest = free(freed, log.tag, log.oldest, log.first)
+    end
+  end
+  fields[2] = encode(entry, entry.kept)
+  if not entry.hashed then
+    -- A hash takes two commands to be made with its expiry: the second must not be refused.
+    if not may_call('PEXPIRE', key, 1) then
+      error({ err = 'NOPERM this user has no permission to run PEXPIRE, which a long log needs' }, 0)
+    end
+    if entry.found then
+      call('DEL', key)
+    end
+  end
+  call('HSET', key, unpack(fields))
+  call('PEXPIRE', key, expiry)
+  if freed[1] then
+    call('HDEL', key, unpack(freed))
+  end
+end
+
+-- Writes what the key remembers, for `life` microseconds and `margin` milliseconds from `t` on.
+local function write(entry, t, life, margin)
+  local freed = {}
+  local kept = entry.dropped and keep(entry, freed) or entry.kept
+  for _, record in ipairs(kept or {}) do
+    life = max(life, record[2] - t)
+  end
+  if life <= 0 then
+    if entry.found then
+      call('UNLINK', entry.key)
+    end
+    return
+  end
+  local expiry = string.format('%.0f', ceil(life / 1000) + margin)
+  local value, big = encode(entry, kept)
+  if big then
+    return write_hash(entry, freed, expiry)
+  end
+  if entry.hashed then
+    call('UNLINK', entry.key)
+  end
+  call('SET', entry.key, value, 'PX', expiry)
+end
+
+-- A key that somebody made immortal gets its expiry again.
+local function mend(entry, life, margin)
+  if entry.found and call('PTTL', entry.key) == -1 then
+    call('PEXPIRE', entry.key, string.format('%.0f', ceil(life / 1000) + margin))
+  end
+end
