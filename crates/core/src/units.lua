@@ -3,16 +3,18 @@
 local EXACT = 9007199254740992
 local NEVER = 1 / 0
 
--- a * b as a double and the exact rest (Dekker), for factors below 2^53.
+-- The upper half of a double's bits; the lower half is what it leaves (Veltkamp).
+local function upper(a)
+  local shifted = 134217729 * a
+  return shifted - (shifted - a)
+end
+
+-- a * b as a double, and the exact rest (Dekker).
 local function product(a, b)
   local high = a * b
-  local a1 = floor(a / 134217728)
-  local a0 = a - a1 * 134217728
-  local b1 = floor(b / 134217728)
-  local b0 = b - b1 * 134217728
-  local middle = a1 * b0
-  local rest = ((a1 * b1 * 18014398509481984 - high) + middle * 134217728)
-  return high, (rest + a0 * b1 * 134217728) + a0 * b0
+  local a1, b1 = upper(a), upper(b)
+  local a0, b0 = a - a1, b - b1
+  return high, ((a1 * b1 - high) + a1 * b0 + a0 * b1) + a0 * b0
 end
 
 -- floor((a * b + d) / c) and the remainder, beyond 2^53.
@@ -23,15 +25,18 @@ local function muldiv_long(a, b, d, c)
     return EXACT, 0
   end
   local back, back_low = product(quotient, c)
-  local rest = (high - back) + (low - back_low) + d
-  local more = floor(rest / c)
-  quotient, rest = quotient + more, rest - more * c
-  if rest < 0 then
-    return quotient - 1, rest + c
-  elseif rest >= c then
-    return quotient + 1, rest - c
+  -- The first guess is off by a few at most; whole divisors go first, so that nothing is rounded.
+  local rest, small = high - back, (low - back_low) + d
+  for _ = 1, 8 do
+    if rest + small >= c then
+      rest, quotient = rest - c, quotient + 1
+    elseif rest + small < 0 then
+      rest, quotient = rest + c, quotient - 1
+    else
+      break
+    end
   end
-  return quotient, rest
+  return quotient, rest + small
 end
 
 local function muldiv_add(a, b, d, c)

@@ -12,7 +12,8 @@ use tollgate_core::lua::{COMBINE, LOG, PARSE, RING, SPACING, UNITS};
 use tollgate_core::{Align, Limit, Policy};
 use tollgate_dialects::{ARGUMENTS_LUA, DIALECTS, Dialect};
 
-const BIND: &str = include_str!("bind.lua");
+/// What every script begins with: it binds what the twins may call.
+pub const BIND: &str = include_str!("bind.lua");
 const CHUNKS: &str = include_str!("chunks.lua");
 const ANSWERS: &str = include_str!("answers.lua");
 const ENVELOPE: &str = include_str!("envelope.lua");

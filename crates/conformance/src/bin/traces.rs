@@ -14,7 +14,7 @@ of yours (keys of this run only, deleted at its end); without it one is started.
 ";
 
 fn main() -> ExitCode {
-    let mut trace = Trace { target: Target::from_env(), seed: 1, operations: 1_000_000 };
+    let mut trace = Trace { target: Target::from_env(), seed: 1, operations: 1_000_000, fault: None };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = || args.next().and_then(|text| text.replace('_', "").parse().ok());

@@ -34,6 +34,9 @@ pub fn play_dialects(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Pla
     let mut played = Played::default();
     let lost = |seed, what: Refusal| Box::new(Differs { seed, asked: Vec::new(), what: what.to_string() });
     let mut wire = Wire::open(&trace.target).map_err(|error| lost(trace.seed, error))?;
+    if let Some((find, replace)) = trace.fault {
+        wire.break_library(find, replace);
+    }
     let mut episode = 0;
     let spoken: Vec<&Dialect> = DIALECTS.iter().filter(|dialect| dialect.lua.is_some()).collect();
     while played.operations < trace.operations {
@@ -42,6 +45,7 @@ pub fn play_dialects(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Pla
         let mut random = Rng::new(seed);
         let dialect = random.pick(&spoken);
         let mut run = Run::new(&mut wire, dialect, random);
+        run.skip = usize::from(trace.fault.is_some());
         for _ in 0..EPISODE {
             if let Err(what) = run.step() {
                 let asked = run.asked.split_off(run.asked.len().saturating_sub(12));
@@ -68,7 +72,12 @@ struct Run<'a> {
     states: HashMap<Vec<u8>, (KeyState, Usage)>,
     asked: Vec<String>,
     answered: u64,
+    /// Parties that are not asked.
+    skip: usize,
 }
+
+/// Who is asked besides the kernel.
+const PARTIES: [(&str, Packaging); 2] = [("s", Packaging::Script), ("f", Packaging::Function)];
 
 impl<'a> Run<'a> {
     fn new(wire: &'a mut Wire, dialect: &'static Dialect, mut random: Rng) -> Self {
@@ -76,14 +85,16 @@ impl<'a> Run<'a> {
         let now = START + random.below(1_000_000_000);
         let policies = (0..2).map(|_| policy(dialect.name, &mut random)).collect();
         let (states, asked) = (HashMap::new(), Vec::new());
-        Self { wire, dialect, random, now, unit, policies, states, asked, answered: 0 }
+        Self { wire, dialect, random, now, unit, policies, states, asked, answered: 0, skip: 0 }
     }
 
     fn step(&mut self) -> Result<(), Refusal> {
         self.now = match self.random.below(20) {
             0..4 => self.now,
             4..14 => self.now + self.random.below(3_000_000),
-            14..17 => self.now + self.random.below(30_000),
+            14..16 => self.now + self.random.below(30_000),
+            // Exactly as long as something lasts.
+            16 => self.now + self.random.pick(&[1, 100, 500, 1_000, 100_000, 1_000_000, 10_000_000, 60_000_000]),
             17 => self.now + self.random.below(300_000_000),
             18 => self.now.saturating_sub(self.random.below(2_000_000)),
             _ => self.now.saturating_sub(self.random.below(200_000_000)),
@@ -104,7 +115,7 @@ impl<'a> Run<'a> {
         self.asked.push(format!("{} {} {keys:?} {args:?}", self.now, self.dialect.name));
         let args: Vec<Vec<u8>> = args.into_iter().map(String::into_bytes).collect();
         let expected = self.expected(&keys, &args);
-        for (party, packaging) in [("s", Packaging::Script), ("f", Packaging::Function)] {
+        for (party, packaging) in PARTIES.iter().skip(self.skip).copied() {
             let keys: Vec<Vec<u8>> = keys.iter().map(|key| self.wire.key(&own(key, party))).collect();
             let t = Timestamp::saturating(self.now);
             let found = self.wire.dialect(packaging, self.dialect.name, &keys, &args, t);
@@ -190,7 +201,7 @@ fn policy(dialect: &str, random: &mut Rng) -> Vec<String> {
         "sliding_window" => {
             let mut args = Vec::new();
             for _ in 0..1 + random.below(3) {
-                args.push(text(&["1000", "100", "10000", "0.5", "60000", "0"], random));
+                args.push(text(&["1000", "100", "10000", "0.5", "60000", "0", "1e-7", "1e-7"], random));
                 args.push(text(&["1", "2", "5", "100", "0", "-3", "2.5"], random));
             }
             if random.chance(30) {

@@ -7,9 +7,11 @@
 //! | `value.rs` | what a key holds, read back into the kernel's cells |
 //! | `trace.rs` | random traces: kernel, script and function must agree in answer and state |
 //! | `calls.rs` | random calls of every dialect, right and wrong |
+//! | `faults.rs` | the Lua broken on purpose: the traces must find it |
 //! | `pool.rs` | the policies of the traces |
 
 mod calls;
+mod faults;
 mod home;
 mod pool;
 mod trace;
@@ -17,6 +19,7 @@ mod value;
 mod wire;
 
 pub use calls::play_dialects;
+pub use faults::{FAULTS, Fault, is_found};
 pub use home::InRedis;
 pub use trace::{Differs, Played, Trace, play};
 pub use value::{By, cells, same_state};

@@ -4,7 +4,7 @@ use tollgate_core::{Mode, Policy};
 
 use crate::rng::Rng;
 
-const COUNTS: [u64; 10] = [1, 2, 3, 5, 10, 40, 90, 200, 700, 1_000_003];
+const COUNTS: [u64; 11] = [1, 2, 3, 5, 10, 40, 90, 200, 700, 1_000_003, 999_999_937];
 const PERIODS: [&str; 10] = ["1ms", "7ms", "100ms", "1s", "3s", "10s", "1min", "1h", "1d", "1w"];
 
 /// A random policy under `name`, of one to four limits.
@@ -33,6 +33,13 @@ pub(super) fn changed(random: &mut Rng, policy: &Policy) -> Policy {
         match random.below(4) {
             0 => limits.push(limit(random)),
             1 if limits.len() > 1 => drop(limits.remove(place)),
+            2 => {
+                // Another limit under the same name, perhaps of another algorithm.
+                if let Some(name) = policy.limits()[place].given_name() {
+                    let new = limit(random);
+                    limits[place] = format!("{} name={name}", new.split(" name=").next().unwrap_or(&new));
+                }
+            }
             _ => {
                 let count = COUNTS[random.below(COUNTS.len() as u64) as usize];
                 let rest = limits[place].split_once('/').map(|(_, rest)| rest.to_owned()).unwrap_or_default();
@@ -60,7 +67,7 @@ fn limit(random: &mut Rng) -> String {
         3 => format!(" grain={}us", 1 + random.below(999)),
         4 => format!(" gcra burst={}", some(random)),
         5 => " gcra".to_owned(),
-        6 => format!(" fixed align={}", if random.below(2) == 0 { "clock" } else { "first" }),
+        6 => format!(" fixed align={}", random.pick(&["clock", "clock", "first"])),
         7 => format!(" bucket burst={}", some(random).min(count)),
         8 => format!(" slots resolution={}us", [1_000, 333, 900_001][random.below(3) as usize]),
         _ if random.below(2) == 0 => " estimate".to_owned(),

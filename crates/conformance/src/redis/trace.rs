@@ -2,7 +2,7 @@
 //! leave the same state. A fourth party switches between script and function on one key as it goes.
 
 use tollgate_core::{
-    Cell, Cost, Decision, Detail, KeyState, Micros, Mode, Part, Policy, Request, Timestamp, Wait, decide_all,
+    Cell, Cost, Decision, Detail, KeyState, Limit, Micros, Mode, Part, Policy, Request, Timestamp, Wait, decide_all,
 };
 
 use super::home::decision;
@@ -21,6 +21,9 @@ pub struct Trace {
     pub seed: u64,
     /// How many operations, at least.
     pub operations: u64,
+    /// A fault to put into the function: what to find in its text, and what to put there. Then the function
+    /// alone is asked.
+    pub fault: Option<(&'static str, &'static str)>,
 }
 
 /// What was played.
@@ -47,7 +50,7 @@ pub struct Differs {
     pub what: String,
 }
 
-const EPISODE: u64 = 250;
+const EPISODE: u64 = 150;
 const NAMES: [&str; 3] = ["", "a", "b"];
 const KEYS: u64 = 2;
 const START: u64 = 1_790_000_000_000_000;
@@ -57,11 +60,17 @@ pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Played, Box<
     let mut played = Played::default();
     let lost = |seed, error: Refusal| Box::new(Differs { seed, asked: Vec::new(), what: error.to_string() });
     let mut wire = Wire::open(&trace.target).map_err(|error| lost(trace.seed, error))?;
+    if let Some((find, replace)) = trace.fault {
+        wire.break_library(find, replace);
+    }
     let mut episode = 0;
     while played.operations < trace.operations {
         let seed = trace.seed.wrapping_add(episode);
         wire.forget().map_err(|error| lost(seed, error))?;
         let mut run = Run::new(&mut wire, seed);
+        if trace.fault.is_some() {
+            run.parties = &PARTIES[1..2];
+        }
         if let Err(what) = run.episode() {
             let asked = run.asked.split_off(run.asked.len().saturating_sub(12));
             return Err(Box::new(Differs { seed, asked, what: what.to_string() }));
@@ -77,17 +86,22 @@ pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Played, Box<
 }
 
 /// Who is asked besides the kernel; the last switches.
-const PARTIES: [Option<Packaging>; 3] = [Some(Packaging::Script), Some(Packaging::Function), None];
+static PARTIES: [Option<Packaging>; 3] = [Some(Packaging::Script), Some(Packaging::Function), None];
 
 struct Run<'a> {
     wire: &'a mut Wire,
     random: Rng,
     now: u64,
     policies: Vec<Policy>,
+    /// What they were before they changed.
+    before: [Option<Policy>; NAMES.len()],
     states: Vec<KeyState>,
     charges: Vec<(usize, u64, u64, Timestamp)>,
     asked: Vec<String>,
+    /// Times at which decisions said that something would happen.
+    edges: Vec<u64>,
     played: Played,
+    parties: &'static [Option<Packaging>],
     /// Whether logs are to grow long.
     hurries: bool,
     /// Whether policies change, or else the clock may be set back. Not both: how long a key keeps what a
@@ -107,8 +121,23 @@ impl<'a> Run<'a> {
         }
         let states = vec![KeyState::default(); NAMES.len() * KEYS as usize];
         let now = START + random.below(100_000_000_000);
-        let (charges, asked, played) = (Vec::new(), Vec::new(), Played::default());
-        Self { wire, random, now, policies, states, charges, asked, played, hurries, changes }
+        let (charges, asked, edges, played) = (Vec::new(), Vec::new(), Vec::new(), Played::default());
+        let before = [const { None }; NAMES.len()];
+        Self {
+            wire,
+            random,
+            now,
+            policies,
+            before,
+            states,
+            charges,
+            asked,
+            edges,
+            played,
+            parties: &PARTIES,
+            hurries,
+            changes,
+        }
     }
 
     fn episode(&mut self) -> Result<(), Refusal> {
@@ -130,9 +159,12 @@ impl<'a> Run<'a> {
                 32 => self.reset(place, key)?,
                 33..36 => self.all()?,
                 36..39 if self.changes => {
-                    let changed = pool::changed(&mut self.random, &self.policies[place]);
-                    self.asked.push(format!("{} is now {changed}", NAMES[place]));
-                    self.policies[place] = changed;
+                    let changed = match self.before[place].take() {
+                        Some(before) if self.random.chance(60) => before,
+                        _ => pool::changed(&mut self.random, &self.policies[place]),
+                    };
+                    self.before[place] = Some(self.policies[place].clone());
+                    self.change(place, changed)?;
                 }
                 39 => self.now += self.random.below(100_000_000_000),
                 _ => {}
@@ -141,7 +173,32 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Changes a policy. Where a name is another algorithm's from now on, a charge follows at once: the kernel
+    /// lets go of the old state when it is asked, a home when it writes.
+    fn change(&mut self, place: usize, changed: Policy) -> Result<(), Refusal> {
+        self.asked.push(format!("{} is now {changed}", NAMES[place]));
+        let before = std::mem::replace(&mut self.policies[place], changed);
+        let other = |limit: &Limit| {
+            let same = self.policies[place].limits().iter().find(|new| new.id() == limit.id());
+            same.is_some_and(|new| new.rule().name() != limit.rule().name())
+        };
+        if before.limits().iter().any(|limit| other(limit)) {
+            for key in 0..KEYS {
+                self.decide(place, key, 1, Mode::Uniform, "tollgate", true)?;
+            }
+        }
+        Ok(())
+    }
+
     fn pass_time(&mut self, pace: u64) {
+        if self.random.chance(25)
+            && let Some(edge) = self.edges.get(self.random.below(1 + self.edges.len() as u64) as usize)
+            && *edge >= self.now
+        {
+            // Exactly when something was said to happen, or a microsecond off.
+            self.now = edge + self.random.below(3) - 1;
+            return;
+        }
         self.now = match self.random.below(30) {
             0..8 => self.now,
             8..26 => self.now + self.random.below(2 * pace),
@@ -209,9 +266,14 @@ impl<'a> Run<'a> {
             self.charges.push((place, key, expected.charged, t));
         }
         self.played.allowed += u64::from(expected.allowed);
+        if self.edges.len() > 8 {
+            self.edges.remove(0);
+        }
+        let ends = [expected.next_after.span(), Some(expected.reset_after)];
+        self.edges.extend(ends.into_iter().flatten().map(|span| t.plus(span).get().max(1)));
         let cost = cost.to_string();
         let args: Vec<&str> = vec!["COST", &cost, "MODE", mode.name(), "FULL"];
-        for party in PARTIES {
+        for party in self.parties.iter().copied() {
             let found = self.ask(party, call, &[(place, key)], &args)?;
             same(party, &full(&expected, &details), &found)?;
         }
@@ -234,7 +296,7 @@ impl<'a> Run<'a> {
         let state = &mut self.states[place * KEYS as usize + key as usize];
         let expected = state.refund(&policy, t, units, at);
         let (units, at) = (units.to_string(), at.get().to_string());
-        for party in PARTIES {
+        for party in self.parties.iter().copied() {
             let found = self.ask(party, "tollgate_refund", &[(place, key)], &[&units, &at])?;
             same(party, &[i64::try_from(expected).unwrap_or_default()], &found)?;
         }
@@ -246,7 +308,7 @@ impl<'a> Run<'a> {
         let (policy, t) = (self.policies[place].clone(), self.t());
         self.say(format!("reset {policy} {:?} {key}", NAMES[place]));
         self.states[place * KEYS as usize + key as usize].reset(&policy, t);
-        for party in PARTIES {
+        for party in self.parties.iter().copied() {
             self.ask(party, "tollgate_reset", &[(place, key)], &[])?;
         }
         self.played.operations += 1;
@@ -298,7 +360,7 @@ impl<'a> Run<'a> {
         });
         let costs: Vec<String> = costs.iter().map(u64::to_string).collect();
         let args: Vec<&str> = costs.iter().map(String::as_str).collect();
-        for party in PARTIES {
+        for party in self.parties.iter().copied() {
             let found = self.ask(party, "tollgate_all", &chosen, &args)?;
             same(party, &flat, &found)?;
         }
@@ -353,7 +415,8 @@ impl<'a> Run<'a> {
             }
             return Ok(());
         }
-        let party = self.random.below(3) as usize;
+        let party = self.random.pick(self.parties);
+        let party = PARTIES.iter().position(|other| *other == party).unwrap_or_default();
         let name = self.key(party, place, key);
         if self.wire.ask(redis::cmd("TYPE").arg(&name))? == redis::Value::SimpleString("hash".to_owned()) {
             self.played.chunked += 1;

@@ -240,7 +240,7 @@ fn write_log(
     to.put(entries.len() as u64);
     for (at, before) in entries {
         to.put(at);
-        to.put(held - left(before));
+        to.put(held.wrapping_sub(left(before)));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! The server is one that this process started, or a user's own by its URL. There nothing is flushed:
 //! every key has a prefix of this run and is deleted at its end, and so is the library of the tests.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -49,6 +50,8 @@ pub struct Wire {
     scripts: HashMap<String, Arc<Script>>,
     // Stopped after the connection is closed.
     _server: Option<Server>,
+    /// What is loaded instead of the library.
+    library: Cow<'static, str>,
 }
 
 fn refuse(error: impl std::fmt::Display) -> Refusal {
@@ -70,7 +73,21 @@ impl Wire {
         };
         let run = std::process::id();
         let prefix = if server.is_some() { Vec::new() } else { format!("tollgate-conformance-{run}:").into_bytes() };
-        Ok(Self { connection, prefix, used: HashSet::new(), loaded: false, scripts: HashMap::new(), _server: server })
+        Ok(Self {
+            connection,
+            prefix,
+            used: HashSet::new(),
+            loaded: false,
+            scripts: HashMap::new(),
+            _server: server,
+            library: library(Names::Testing).into(),
+        })
+    }
+
+    /// Has the library broken on purpose: `find` becomes `replace`.
+    pub fn break_library(&mut self, find: &str, replace: &str) {
+        self.library = library(Names::Testing).replace(find, replace).into();
+        self.loaded = false;
     }
 
     /// A key of this run. A token of `api_counter` keeps its braces around the prefix.
@@ -150,7 +167,7 @@ impl Wire {
         t: Timestamp,
     ) -> Result<Value, Refusal> {
         if !self.loaded {
-            self.ask(redis::cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(library(Names::Testing)))?;
+            self.ask(redis::cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(&self.library[..]))?;
             self.loaded = true;
         }
         let mut command = redis::cmd("FCALL");

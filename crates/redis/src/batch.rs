@@ -1,0 +1,197 @@
+//! One pipeline, from calls to answers.
+//!
+//! Its law: what is sent again was refused by the server, and nothing else. A script or function that the
+//! server does not know is brought along with the refused calls, in their order, in one pipeline: the first
+//! call of a script carries its text, or the library comes first; what follows finds it. Somebody may flush
+//! scripts all the time, so that is tried a few times.
+//!
+//! If the connection fails, the answers to the whole pipeline are lost, and none of it is sent again.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use redis::{Pipeline, ServerError, Value};
+
+use crate::call::Form;
+use crate::code;
+use crate::link::{Core, Job};
+use crate::settings::Packaging;
+use crate::stats::add;
+use crate::verdict::{Trouble, Verdict, lacks_functions, verdict, words};
+
+/// How often calls are sent whose script or function is missing.
+const ATTEMPTS: usize = 5;
+
+/// What comes along with the calls.
+#[derive(Clone, Copy, Default)]
+struct Bring {
+    library: bool,
+    texts: bool,
+}
+
+/// What is left of a pipeline: calls that were refused since something is missing, and, if the library came
+/// along and was refused, why.
+#[derive(Default)]
+struct Left {
+    refused: Vec<(Job, ServerError)>,
+    unloaded: Option<ServerError>,
+}
+
+/// Sends `jobs` and hands out the answers.
+pub(crate) async fn run(core: &Core, jobs: Vec<Job>) {
+    let mut seen = core.loads.load(Ordering::Acquire);
+    let mut left = send(core, jobs, Bring::default()).await;
+    for attempt in 1..ATTEMPTS {
+        let Left { refused, unloaded } = left;
+        if refused.is_empty() {
+            return;
+        }
+        if let Some(error) = unloaded
+            && !falls_back(core, &error)
+        {
+            return refused.into_iter().for_each(|(job, _)| answer(job, Err(without_library(&error))));
+        }
+        add(&core.shared.counters.retries, refused.len());
+        let needs_library = |(job, error): &(Job, ServerError)| job.call.function.is_some() && is_missing(error);
+        let library = core.calls_functions() && refused.iter().any(needs_library);
+        let jobs = refused.into_iter().map(|(job, _)| job).collect();
+        left = bring(core, jobs, Bring { library, texts: true }, &mut seen, attempt).await;
+    }
+    left.refused.into_iter().for_each(|(job, error)| answer(job, Err(Trouble::Server(error))));
+}
+
+/// Sends `jobs` with what they miss. One pipeline does so at a time; one that waited for another to do so
+/// first sees whether that helped. The library helps all; a script may have been another.
+async fn bring(core: &Core, jobs: Vec<Job>, bring: Bring, seen: &mut u64, attempt: usize) -> Left {
+    let lock = core.loading.lock().await;
+    let loads = core.loads.load(Ordering::Acquire);
+    let brought = std::mem::replace(seen, loads) != loads;
+    if brought && attempt < if bring.library { ATTEMPTS - 1 } else { 2 } {
+        drop(lock);
+        return send(core, jobs, Bring::default()).await;
+    }
+    let left = send(core, jobs, bring).await;
+    *seen = core.loads.fetch_add(1, Ordering::AcqRel) + 1;
+    left
+}
+
+async fn send(core: &Core, mut jobs: Vec<Job>, bring: Bring) -> Left {
+    let live = match core.connection().await {
+        Ok(live) => live,
+        Err(why) => {
+            jobs.into_iter().for_each(|job| answer(job, Err(Trouble::Unsent(why.clone()))));
+            return Left::default();
+        }
+    };
+    // The order matters: see `Call::hand_over`.
+    jobs.retain(|job| {
+        job.call.hand_over();
+        !job.reply.is_closed()
+    });
+    if jobs.is_empty() {
+        return Left::default();
+    }
+    add(&core.shared.counters.batches, 1);
+    add(&core.shared.counters.calls, jobs.len());
+    match live.send(&pipeline(core, &jobs, bring), core.shared.settings.response).await {
+        Ok(answers) => hand_out(core, jobs, answers, bring),
+        Err(why) => {
+            core.discard(&live).await;
+            jobs.into_iter().for_each(|job| answer(job, Err(Trouble::Unknown(why.clone()))));
+            Left::default()
+        }
+    }
+}
+
+fn pipeline(core: &Core, jobs: &[Job], bring: Bring) -> Pipeline {
+    let mut pipeline = Pipeline::with_capacity(jobs.len() + 1);
+    if bring.library {
+        add(&core.shared.counters.reloads, 1);
+        pipeline.cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(code::library());
+    }
+    let (functions, mut brought) = (core.calls_functions(), HashSet::new());
+    for job in jobs {
+        if job.asking {
+            pipeline.cmd("ASKING");
+        }
+        let form = match job.call.function {
+            Some(name) if functions => Form::Function(name),
+            _ if bring.texts && brought.insert(job.call.script.sha.as_str()) => {
+                add(&core.shared.counters.reloads, 1);
+                Form::Text
+            }
+            _ => Form::Sha,
+        };
+        pipeline.add_command(job.call.command(form));
+    }
+    pipeline
+}
+
+fn hand_out(core: &Core, jobs: Vec<Job>, answers: Vec<Value>, bring: Bring) -> Left {
+    let (mut left, mut answers) = (Left::default(), answers.into_iter());
+    if bring.library
+        && let Some(Value::ServerError(error)) = answers.next()
+    {
+        left.unloaded = Some(error);
+    }
+    for job in jobs {
+        if job.asking {
+            answers.next();
+        }
+        match answers.next() {
+            Some(Value::ServerError(error)) => {
+                job.call.take_back();
+                if is_missing(&error) || (job.call.function.is_some() && turns_to_scripts(core, &error)) {
+                    left.refused.push((job, error));
+                } else {
+                    answer(job, Err(Trouble::Server(error)));
+                }
+            }
+            Some(value) => answer(job, Ok(value)),
+            // Never so: the answers were counted.
+            None => answer(job, Err(Trouble::Unknown("expected an answer to every call".into()))),
+        }
+    }
+    left
+}
+
+fn is_missing(error: &ServerError) -> bool {
+    verdict(error) == Verdict::Missing
+}
+
+/// Under `Auto`, a server that does not know functions, or not from us, gets scripts.
+fn turns_to_scripts(core: &Core, error: &ServerError) -> bool {
+    let turns = core.shared.settings.packaging == Packaging::Auto && lacks_functions(error) && core.calls_functions();
+    if turns {
+        core.functions.store(false, Ordering::Relaxed);
+    }
+    turns
+}
+
+/// Whether an error of FUNCTION LOAD means scripts instead.
+fn falls_back(core: &Core, error: &ServerError) -> bool {
+    let taken = core.shared.settings.packaging == Packaging::Auto && is_taken(error);
+    if taken {
+        core.functions.store(false, Ordering::Relaxed);
+    }
+    taken || turns_to_scripts(core, error)
+}
+
+fn is_taken(error: &ServerError) -> bool {
+    error.details().is_some_and(|details| details.contains("already exists"))
+}
+
+fn without_library(error: &ServerError) -> Trouble {
+    if !is_taken(error) {
+        return Trouble::Server(error.clone());
+    }
+    let words = words(error);
+    Trouble::Wrong(format!(
+        "another library holds the names of ours: {words}; FUNCTION DELETE it, or open the store with Packaging::Script"
+    ))
+}
+
+fn answer(job: Job, answer: Result<Value, Trouble>) {
+    // Whoever asked may have given up.
+    let _ = job.reply.send(answer);
+}

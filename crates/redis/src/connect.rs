@@ -1,0 +1,166 @@
+//! One connection to one server, and how it is opened.
+//!
+//! Laws: everything has a time limit; TCP_NODELAY is on; a connection is never revived. The redis crate's
+//! `MultiplexedConnection` neither reconnects nor sends again: its driver ends at the first I/O error
+//! (aio/multiplexed_connection.rs, `poll_read` answers `Err(())`, which ends `forward`), and whatever was
+//! waiting gets an error. We run the driver ourselves to see when it has ended: then nothing was sent, and
+//! a new connection is opened, instead of finding out by losing somebody's charge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Pipeline, RedisConnectionInfo, Value};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::settings::Settings;
+use crate::url::{Form, Node};
+
+/// How long a connection may be idle before it is tried.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// A connection whose driver runs.
+pub(crate) struct Live {
+    connection: MultiplexedConnection,
+    driver: JoinHandle<()>,
+}
+
+impl Live {
+    /// Whether the server has not hung up, as far as we know.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.driver.is_finished()
+    }
+
+    /// Sends `pipeline` and awaits all its answers, errors of the server among them.
+    pub(crate) async fn send(&self, pipeline: &Pipeline, within: Duration) -> Result<Vec<Value>, String> {
+        let mut connection = self.connection.clone();
+        match timeout(within, connection.send_packed_commands(pipeline, 0, pipeline.len())).await {
+            Ok(Ok(values)) if values.len() == pipeline.len() => Ok(values),
+            Ok(Ok(values)) => Err(format!("expected {} answers, found {}", pipeline.len(), values.len())),
+            Ok(Err(error)) => Err(format!("the connection was lost: {error}")),
+            Err(_) => Err(format!("no answer within {within:?}")),
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Opens a connection to `node`; behind sentinels, to the master they name.
+pub(crate) async fn open(settings: &Settings, node: &Node) -> Result<Arc<Live>, String> {
+    let within = settings.connect;
+    let opening = async {
+        match &settings.place.form {
+            Form::Sentinel(master) => {
+                let node = master_of(settings, master).await?;
+                reach(settings, &node, login(settings)).await
+            }
+            Form::One | Form::Cluster => reach(settings, node, login(settings)).await,
+        }
+    };
+    match timeout(within, opening).await {
+        Ok(opened) => opened.map(Arc::new),
+        Err(_) => Err(format!("no connection to {node} within {within:?}")),
+    }
+}
+
+fn login(settings: &Settings) -> RedisConnectionInfo {
+    let place = &settings.place;
+    let mut info = anonymous().set_db(place.db);
+    if let Some(user) = &place.user {
+        info = info.set_username(user);
+    }
+    if let Some(password) = &place.password {
+        info = info.set_password(&password.0);
+    }
+    info
+}
+
+fn anonymous() -> RedisConnectionInfo {
+    RedisConnectionInfo::default().set_lib_name("tollgate", env!("CARGO_PKG_VERSION"))
+}
+
+/// Asks the sentinels in order; the first who knows is believed. Whether the server he names is a master
+/// shows when it is asked.
+async fn master_of(settings: &Settings, master: &str) -> Result<Node, String> {
+    let mut why = format!("no sentinel knows a master called {master}");
+    let mut question = Pipeline::with_capacity(1);
+    question.cmd("SENTINEL").arg("get-master-addr-by-name").arg(master);
+    let login = match &settings.sentinel_password {
+        Some(password) => anonymous().set_password(&password.0),
+        None => anonymous(),
+    };
+    let share = settings.connect / (settings.place.nodes.len() as u32 + 1);
+    for sentinel in &settings.place.nodes {
+        let asked = async { reach(settings, sentinel, login.clone()).await?.send(&question, share).await };
+        let answer = match timeout(share, asked).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                why = error;
+                continue;
+            }
+            Err(_) => continue,
+        };
+        if let Some(node) = answer.first().and_then(address) {
+            return Ok(settings.mapped(node));
+        }
+    }
+    Err(why)
+}
+
+fn address(answer: &Value) -> Option<Node> {
+    let Value::Array(parts) = answer else { return None };
+    let [Value::BulkString(host), Value::BulkString(port)] = parts.as_slice() else { return None };
+    let port = std::str::from_utf8(port).ok()?.parse().ok()?;
+    Some(Node::Tcp(String::from_utf8(host.clone()).ok()?, port))
+}
+
+async fn reach(settings: &Settings, node: &Node, info: RedisConnectionInfo) -> Result<Live, String> {
+    let failed = |error: std::io::Error| format!("{node}: {error}");
+    match node {
+        Node::Unix(path) => shake(UnixStream::connect(path).await.map_err(failed)?, &info, node).await,
+        Node::Tcp(host, port) => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
+            // A batch is one small write; Nagle would hold the next one back until it is acknowledged.
+            stream.set_nodelay(true).map_err(failed)?;
+            // Between here and there may be somebody who forgets idle connections without a word.
+            let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3);
+            SockRef::from(&stream).set_tcp_keepalive(&keepalive).map_err(failed)?;
+            match &settings.tls {
+                None => shake(stream, &info, node).await,
+                Some(config) => shake(encrypted(config, host, stream).await?, &info, node).await,
+            }
+        }
+    }
+}
+
+async fn encrypted(
+    config: &Arc<ClientConfig>,
+    host: &str,
+    stream: TcpStream,
+) -> Result<tokio_rustls::client::TlsStream<TcpStream>, String> {
+    let name = ServerName::try_from(host.to_string()).map_err(|_| format!("expected a name for TLS, found {host}"))?;
+    TlsConnector::from(config.clone()).connect(name, stream).await.map_err(|error| format!("{host}: TLS: {error}"))
+}
+
+async fn shake<C>(stream: C, info: &RedisConnectionInfo, node: &Node) -> Result<Live, String>
+where
+    C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    // The time limits are ours: of the whole call, and of a batch.
+    let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let (connection, driver) = MultiplexedConnection::new_with_config(info, stream, config)
+        .await
+        .map_err(|error| format!("{node}: {error}"))?;
+    Ok(Live { connection, driver: tokio::spawn(driver) })
+}

@@ -1,0 +1,175 @@
+//! The store as its callers see it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Cost, Decision, Detail, Policy, Request, StoreError, Timestamp};
+
+use crate::asker::Asker;
+use crate::builder::Builder;
+use crate::error::OpenError;
+use crate::link::Shared;
+use crate::prepared::{Policies, Prepared, Tells};
+use crate::reply;
+use crate::router::Router;
+use crate::settings::Settings;
+use crate::standin::StandIn;
+use crate::stats::{Counters, Stats};
+
+/// A store in Redis or Valkey, shared by all processes that use the server. Cheap to clone; clones share
+/// everything.
+///
+/// The deadline is one of the whole call: `check_many` of thousands of keys needs a longer one than `check`.
+/// Give back (`refund`) only what the server charged: decisions whose `source` is `Home`.
+#[derive(Clone)]
+pub struct Redis {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) asker: Asker,
+    pub(crate) policies: Policies,
+    pub(crate) standin: StandIn,
+}
+
+impl Redis {
+    /// Settings of a store at `url`; see [`Builder`].
+    pub fn builder(url: &str) -> Builder {
+        Builder::new(url)
+    }
+
+    /// What happened since the store was opened.
+    pub fn stats(&self) -> Stats {
+        let open = self.inner.asker.router.links().iter().filter(|link| link.core.breaker.is_open()).count();
+        let lost = self.inner.asker.router.breaker().is_some_and(|breaker| breaker.is_open());
+        self.inner.asker.shared.counters.stats(open + usize::from(lost))
+    }
+
+    pub(crate) fn open(settings: Settings) -> Result<Self, OpenError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::Runtime)?;
+        let standin = StandIn::new(settings.cap, settings.share);
+        let shared = Arc::new(Shared { settings, counters: Counters::default(), runtime, trouble: Default::default() });
+        let router = Router::new(&shared);
+        let asker = Asker { shared, router };
+        Ok(Self { inner: Arc::new(Inner { asker, policies: Policies::default(), standin }) })
+    }
+
+    /// Waits until all servers answer.
+    pub(crate) async fn reach(&self) -> Result<(), OpenError> {
+        let asker = &self.inner.asker;
+        let within = asker.shared.settings.connect + Duration::from_millis(100);
+        match tokio::time::timeout(within, asker.router.link(0)).await {
+            Ok(Some(_)) => {}
+            _ => return Err(OpenError::Away("no node told the slots of the cluster".into())),
+        }
+        for link in asker.router.links() {
+            link.core.ping().await.map_err(OpenError::Away)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Redis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = &self.inner.asker.shared.settings;
+        f.debug_struct("Redis").field("settings", settings).field("stats", &self.stats()).finish()
+    }
+}
+
+impl Inner {
+    pub(crate) async fn check(&self, policy: &Policy, key: &[u8], request: Request) -> Result<Decision, StoreError> {
+        let prepared = self.prepare(policy, key, &request)?;
+        let answer = self.asker.ask(prepared.check(key, &request, Tells::Rest)).await;
+        self.decided(answer.and_then(|value| reply::decision(&value)), || self.standin.check(&prepared, key, &request))
+    }
+
+    pub(crate) async fn check_full(
+        &self,
+        policy: &Policy,
+        key: &[u8],
+        request: Request,
+    ) -> Result<(Decision, Vec<Detail>), StoreError> {
+        let prepared = self.prepare(policy, key, &request)?;
+        let answer = self.asker.ask(prepared.check(key, &request, Tells::Full)).await;
+        let answer = answer.and_then(|value| reply::full(&value, policy.limits().len()));
+        let full = or_else(answer, || self.standin.check_full(&prepared, key, &request))?;
+        self.asker.shared.counters.decided(full.0.source);
+        Ok(full)
+    }
+
+    pub(crate) async fn check_many(
+        &self,
+        policy: &Policy,
+        keys: &[&[u8]],
+        request: Request,
+    ) -> Result<Vec<Decision>, StoreError> {
+        keys.iter().try_for_each(|key| StoreError::check_key(key))?;
+        check_request(&request)?;
+        let prepared = self.policies.get(policy);
+        let calls = keys.iter().map(|key| prepared.check(key, &request, Tells::Rest)).collect();
+        let answers = self.asker.ask_many(calls).await.into_iter().zip(keys);
+        let decide = |(answer, key): (Result<redis::Value, StoreError>, &&[u8])| {
+            let decision = answer.and_then(|value| reply::decision(&value));
+            self.decided(decision, || self.standin.check(&prepared, key, &request))
+        };
+        answers.map(decide).collect()
+    }
+
+    pub(crate) async fn reset(&self, policy: &Policy, key: &[u8]) -> Result<(), StoreError> {
+        StoreError::check_key(key)?;
+        let prepared = self.policies.get(policy);
+        self.standin.reset(&prepared, key)?;
+        self.asker.ask(prepared.reset(key)).await.map(|_| ())
+    }
+
+    pub(crate) async fn refund(
+        &self,
+        policy: &Policy,
+        key: &[u8],
+        units: Cost,
+        at: Timestamp,
+    ) -> Result<u64, StoreError> {
+        StoreError::check_key(key)?;
+        let prepared = self.policies.get(policy);
+        self.asker.ask(prepared.refund(key, units, at)).await.and_then(|value| reply::count(&value))
+    }
+
+    fn prepare(&self, policy: &Policy, key: &[u8], request: &Request) -> Result<Arc<Prepared>, StoreError> {
+        StoreError::check_key(key)?;
+        check_request(request)?;
+        Ok(self.policies.get(policy))
+    }
+
+    /// The server's decision, or what stands in for it; counted either way.
+    pub(crate) fn decided(
+        &self,
+        answer: Result<Decision, StoreError>,
+        standin: impl FnOnce() -> Result<Decision, StoreError>,
+    ) -> Result<Decision, StoreError> {
+        let decision = or_else(answer, standin)?;
+        self.asker.shared.counters.decided(decision.source);
+        Ok(decision)
+    }
+}
+
+/// The answer, or if the home did not give one, another.
+pub(crate) fn or_else<T>(
+    answer: Result<T, StoreError>,
+    standin: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    match answer {
+        Err(StoreError::Away { .. }) => standin(),
+        answer => answer,
+    }
+}
+
+/// Dialects run in the process, and only they tell waits for other units.
+fn check_request(request: &Request) -> Result<(), StoreError> {
+    match request.wait_for {
+        None => Ok(()),
+        Some(_) => {
+            Err(StoreError::Refused("expected a request without wait_for, which only embedded stores know".into()))
+        }
+    }
+}

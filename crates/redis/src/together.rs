@@ -1,0 +1,101 @@
+//! Several keys decided together. On one server, or in one slot, that is one atomic call. Across slots it
+//! is an error, unless the store was told to charge one after the other and give back if one refuses.
+
+use std::sync::Arc;
+
+use tollgate_core::{Cost, Decision, Item, Mode, Request, StoreError, Together, Wait};
+
+use crate::prepared::{Prepared, Tells};
+use crate::reply;
+use crate::slot::slot;
+use crate::store::{Inner, or_else};
+
+type Part<'a> = (Arc<Prepared>, &'a [u8], Cost);
+
+impl Inner {
+    pub(crate) async fn check_all(&self, items: &[Item<'_>]) -> Result<Together, StoreError> {
+        items.iter().try_for_each(|item| StoreError::check_key(item.key))?;
+        check_once(items)?;
+        if items.is_empty() {
+            return Ok(Together { allowed: true, retry_after: Wait::NONE, decisions: Vec::new() });
+        }
+        let parts: Vec<Part<'_>> =
+            items.iter().map(|item| (self.policies.get(item.policy), item.key, item.cost)).collect();
+        let answer = match self.apart(&parts) {
+            None => self.asker.ask(Prepared::all(&parts)).await.and_then(|value| reply::together(&value, parts.len())),
+            Some(_) if self.asker.shared.settings.charge_then_refund => self.charge_then_refund(&parts).await,
+            Some((first, second)) => return Err(StoreError::Slots(first, second)),
+        };
+        let together = or_else(answer, || self.standin.check_all(&parts))?;
+        together.decisions.iter().for_each(|decision| self.asker.shared.counters.decided(decision.source));
+        Ok(together)
+    }
+
+    /// Two parts that lie in different slots of a cluster.
+    fn apart(&self, parts: &[Part<'_>]) -> Option<(usize, usize)> {
+        if !self.asker.router.is_cluster() {
+            return None;
+        }
+        let slots: Vec<u16> = parts.iter().map(|(policy, key, _)| slot(&policy.state_key(key))).collect();
+        slots.iter().position(|slot| Some(slot) != slots.first()).map(|second| (0, second))
+    }
+
+    /// Charges part after part. If one refuses, or does not answer, those charged get back what they paid,
+    /// and the decisions of the others are what a look tells. In between, others may be refused what is
+    /// given back a moment later; nobody is admitted beyond a limit.
+    async fn charge_then_refund(&self, parts: &[Part<'_>]) -> Result<Together, StoreError> {
+        let mut decisions: Vec<Decision> = Vec::with_capacity(parts.len());
+        let mut failed = None;
+        for part in parts {
+            match self.one(part, decisions.iter().any(|decision| !decision.allowed)).await {
+                Ok(decision) => decisions.push(decision),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        let allowed = failed.is_none() && decisions.iter().all(|decision| decision.allowed);
+        if !allowed {
+            for (part, decision) in parts.iter().zip(&mut decisions) {
+                self.give_back(part, decision).await;
+            }
+        }
+        match failed {
+            Some(error) => Err(error),
+            None => {
+                let waits = decisions.iter().map(|decision| decision.retry_after);
+                let retry_after = waits.fold(Wait::NONE, Ord::max);
+                Ok(Together { allowed, retry_after, decisions })
+            }
+        }
+    }
+
+    async fn one(&self, (policy, key, cost): &Part<'_>, refused: bool) -> Result<Decision, StoreError> {
+        let mut request = Request::cost(*cost).mode(Mode::Binary);
+        request.peek = refused;
+        let value = self.asker.ask(policy.check(key, &request, Tells::Rest)).await?;
+        reply::decision(&value)
+    }
+
+    /// `charged` then tells what could not be given back.
+    async fn give_back(&self, (policy, key, _): &Part<'_>, decision: &mut Decision) {
+        decision.granted = 0;
+        let Some(units) = Cost::new(decision.charged).filter(|units| units.get() > 0) else { return };
+        let answer = self.asker.ask(policy.refund(key, units, decision.at)).await;
+        if let Ok(back) = answer.and_then(|value| reply::count(&value)) {
+            decision.charged = decision.charged.saturating_sub(back);
+            decision.remaining = decision.remaining.saturating_add_unsigned(back);
+        }
+    }
+}
+
+fn check_once(items: &[Item<'_>]) -> Result<(), StoreError> {
+    let same = |a: &Item<'_>, b: &Item<'_>| a.key == b.key && a.policy.name() == b.policy.name();
+    for (index, item) in items.iter().enumerate() {
+        if let Some(first) = items.iter().take(index).position(|other| same(other, item)) {
+            return Err(StoreError::Twice(first, index));
+        }
+    }
+    Ok(())
+}

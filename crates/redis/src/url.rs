@@ -1,0 +1,254 @@
+//! Where the server is, read from a URL:
+//!
+//! ```text
+//! redis://[user:password@]host[:port][/db]            rediss://… the same with TLS
+//! redis+cluster://[…@]host[:port],host[:port]         rediss+cluster://…
+//! redis+sentinel://[…@]host[:port],…/MASTER[/db]      rediss+sentinel://…
+//! unix://[user:password@]/path/to/socket[?db=N]
+//! ```
+//!
+//! User and password are percent-decoded. Its law: no error and no `Debug` shows a password.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::error::OpenError;
+
+const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+
+/// Where the server is and who we are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) form: Form,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) tls: bool,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<Secret>,
+    pub(crate) db: i64,
+}
+
+/// What stands behind the addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One server.
+    One,
+    /// Some nodes of a cluster.
+    Cluster,
+    /// Sentinels who know where the master of this name is.
+    Sentinel(String),
+}
+
+/// The address of one server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Node {
+    Tcp(String, u16),
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Text that is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(pub(crate) String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+impl Place {
+    /// Reads a URL.
+    pub(crate) fn parse(url: &str) -> Result<Self, OpenError> {
+        let expected = || OpenError::Url("redis://, rediss://, redis+cluster://, redis+sentinel:// or unix://".into());
+        let (scheme, rest) = url.split_once("://").ok_or_else(expected)?;
+        let (plain, tls) = match scheme.strip_prefix("rediss") {
+            Some(form) => (form, true),
+            None => (scheme.strip_prefix("redis").unwrap_or(scheme), false),
+        };
+        let (authority, path) = match rest.find('/') {
+            Some(slash) => rest.split_at(slash),
+            None => (rest, ""),
+        };
+        let (user, password, hosts) = split_login(authority)?;
+        let mut place = Self { form: Form::One, nodes: Vec::new(), tls, user, password, db: 0 };
+        match plain {
+            "" => place.one(hosts, path)?,
+            "+cluster" => place.cluster(hosts, path)?,
+            "+sentinel" => place.sentinel(hosts, path)?,
+            "unix" if !tls => place.unix(hosts, path)?,
+            _ => return Err(expected()),
+        }
+        Ok(place)
+    }
+
+    fn one(&mut self, hosts: &str, path: &str) -> Result<(), OpenError> {
+        self.nodes = nodes(hosts, PORT)?;
+        if self.nodes.len() > 1 {
+            return Err(OpenError::Url("one host, or redis+cluster:// before several".into()));
+        }
+        self.db = db(path.trim_start_matches('/'))?;
+        Ok(())
+    }
+
+    fn cluster(&mut self, hosts: &str, path: &str) -> Result<(), OpenError> {
+        self.form = Form::Cluster;
+        self.nodes = nodes(hosts, PORT)?;
+        match path.trim_start_matches('/') {
+            "" | "0" => Ok(()),
+            _ => Err(OpenError::Url("no database behind the nodes of a cluster, which has only database 0".into())),
+        }
+    }
+
+    fn sentinel(&mut self, hosts: &str, path: &str) -> Result<(), OpenError> {
+        self.nodes = nodes(hosts, SENTINEL_PORT)?;
+        let path = path.trim_start_matches('/');
+        let (master, index) = path.split_once('/').unwrap_or((path, ""));
+        if master.is_empty() {
+            return Err(OpenError::Url("the name of the master behind the sentinels, as in …:26379/mymaster".into()));
+        }
+        self.form = Form::Sentinel(decoded(master)?);
+        self.db = db(index)?;
+        Ok(())
+    }
+
+    fn unix(&mut self, hosts: &str, path: &str) -> Result<(), OpenError> {
+        let (path, index) = path.split_once("?db=").unwrap_or((path, ""));
+        if !hosts.is_empty() || path.len() < 2 {
+            return Err(OpenError::Url("the path of a socket, as in unix:///run/redis.sock".into()));
+        }
+        self.nodes = vec![Node::Unix(PathBuf::from(decoded(path)?))];
+        self.db = db(index)?;
+        Ok(())
+    }
+}
+
+type Login<'a> = (Option<String>, Option<Secret>, &'a str);
+
+fn split_login(authority: &str) -> Result<Login<'_>, OpenError> {
+    let Some((login, hosts)) = authority.rsplit_once('@') else { return Ok((None, None, authority)) };
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let given = |text: &str| -> Result<Option<String>, OpenError> {
+        if text.is_empty() { Ok(None) } else { decoded(text).map(Some) }
+    };
+    Ok((given(user)?, given(password)?.map(Secret), hosts))
+}
+
+fn nodes(hosts: &str, port: u16) -> Result<Vec<Node>, OpenError> {
+    hosts.split(',').map(|host| node(host, port)).collect()
+}
+
+/// An address as a URL or a server writes it; a missing port is `port`.
+pub(crate) fn node(text: &str, port: u16) -> Result<Node, OpenError> {
+    let expected = || OpenError::Url("host, host:port or [ipv6]:port".into());
+    let (host, given) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, behind) = rest.split_once(']').ok_or_else(expected)?;
+            (host, behind.strip_prefix(':').or(behind.is_empty().then_some("")).ok_or_else(expected)?)
+        }
+        None => text.rsplit_once(':').unwrap_or((text, "")),
+    };
+    if host.is_empty() || (host.contains(':') && !text.starts_with('[')) {
+        return Err(expected());
+    }
+    let port = if given.is_empty() { port } else { given.parse().map_err(|_| expected())? };
+    Ok(Node::Tcp(host.to_string(), port))
+}
+
+fn db(text: &str) -> Result<i64, OpenError> {
+    let text = text.trim_end_matches('/');
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let number: Option<u32> = text.parse().ok();
+    number.map(i64::from).ok_or_else(|| OpenError::Url("the number of a database behind the host".into()))
+}
+
+fn decoded(text: &str) -> Result<String, OpenError> {
+    let expected = || OpenError::Url("%-escapes of two hex digits that make UTF-8".into());
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16)).ok_or_else(expected);
+        let (high, low) = (digit()?, digit()?);
+        bytes.push((high * 16 + low) as u8);
+    }
+    String::from_utf8(bytes).map_err(|_| expected())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(host: &str, port: u16) -> Node {
+        Node::Tcp(host.into(), port)
+    }
+
+    #[test]
+    fn urls_are_read_as_the_table_says() {
+        type Row = (&'static str, Form, Vec<Node>, bool, Option<&'static str>, Option<&'static str>, i64);
+        let one = || Form::One;
+        let rows: Vec<Row> = vec![
+            ("redis://localhost", one(), vec![tcp("localhost", 6379)], false, None, None, 0),
+            ("redis://h:1/3", one(), vec![tcp("h", 1)], false, None, None, 3),
+            ("redis://h/", one(), vec![tcp("h", 6379)], false, None, None, 0),
+            ("rediss://u:p%40%2Fs@h:1", one(), vec![tcp("h", 1)], true, Some("u"), Some("p@/s"), 0),
+            ("redis://:pw@h", one(), vec![tcp("h", 6379)], false, None, Some("pw"), 0),
+            ("redis://[::1]:7/2", one(), vec![tcp("::1", 7)], false, None, None, 2),
+            ("redis+cluster://a:1,b:2", Form::Cluster, vec![tcp("a", 1), tcp("b", 2)], false, None, None, 0),
+            ("rediss+cluster://u:p@a", Form::Cluster, vec![tcp("a", 6379)], true, Some("u"), Some("p"), 0),
+            (
+                "redis+sentinel://a,b:2/mymaster/4",
+                Form::Sentinel("mymaster".into()),
+                vec![tcp("a", 26379), tcp("b", 2)],
+                false,
+                None,
+                None,
+                4,
+            ),
+            ("unix:///run/r.sock?db=5", one(), vec![Node::Unix("/run/r.sock".into())], false, None, None, 5),
+            ("unix://u:p@/r.sock", one(), vec![Node::Unix("/r.sock".into())], false, Some("u"), Some("p"), 0),
+        ];
+        for (url, form, nodes, tls, user, password, db) in rows {
+            let password = password.map(|text| Secret(text.into()));
+            let expected = Place { form, nodes, tls, user: user.map(Into::into), password, db };
+            assert_eq!(Place::parse(url), Ok(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn wrong_urls_say_what_was_expected_and_show_no_password() {
+        let rows = [
+            ("localhost:6379", "redis://, rediss://"),
+            ("http://sesame@h", "redis://, rediss://"),
+            ("redis://u:sesame@a,b", "redis+cluster://"),
+            ("redis://u:sesame@h/x", "number of a database"),
+            ("redis+cluster://u:sesame@a/3", "database 0"),
+            ("redis+sentinel://u:sesame@a", "name of the master"),
+            ("redis://u:sesame%zz@a", "two hex digits"),
+            ("redis://u:sesame@a:99999", "host:port"),
+            ("redis://::1:6379", "[ipv6]:port"),
+            ("unix://u:sesame@h/x", "path of a socket"),
+        ];
+        for (url, part) in rows {
+            let error = Place::parse(url).unwrap_err().to_string();
+            assert!(error.contains(part), "{url}: {error}");
+            assert!(!error.contains("sesame"), "{url}: {error}");
+        }
+        let place = Place::parse("redis://u:sesame@h").unwrap();
+        assert!(!format!("{place:?}").contains("sesame"));
+    }
+}
