@@ -389,6 +389,6 @@ fn twins_are_pure_and_numbers_never_go_through_tostring() {
         }
     }
     for listed in tollgate_core::algorithms::ALGORITHMS {
-        assert!(listed.lua.contains(&format!("local {} = ", listed.name)), "{}", listed.name);
+        assert!(listed.lua.contains(&format!("local {}\ndo\n", listed.name)), "{}", listed.name);
     }
 }

@@ -1,5 +1,10 @@
--- combine: the twin of combine.rs. A cell is { state, last, a, b, c, d }: what the limit remembers,
--- the last charge under a spacing, and what the algorithm's look at the state was.
+-- combine: the twin of combine.rs. A cell is what the limit remembers, the last charge under a spacing,
+-- and what the algorithm's look at the state was. It is made with all its fields, since a table that
+-- grows costs more than what is done with it. A charge answers the look after it, besides what it recorded.
+local function new_cell(state, last)
+  return { state = state, last = last, a = 0, b = 0, c = 0, d = 0, fits = false, dirty = false }
+end
+
 local function cell_fits(rule, cell, t, units)
   local algorithm, corrected = rule.algorithm, false
   if rule.spacing > 0 then
@@ -39,8 +44,7 @@ local function cell_settle(rule, cell, t, units, needs)
     if rule.spacing > 0 then
       cell.last = max(cell.last or t, t)
     end
-    recorded = algorithm.charge(rule, state, t, units, a, b, c, d)
-    a, b, c, d = algorithm.look(rule, state, t)
+    recorded, a, b, c, d = algorithm.charge(rule, state, t, units, a, b, c, d)
     cell.dirty = true
   end
   local reset_after = algorithm.reset_after(rule, state, t, a, b, c, d)
@@ -104,6 +108,31 @@ local function settle(rules, cells, t, charge, needs, mode, details)
     wait = wait_from(rules, cells, t, needs, wait)
   end
   return charged, remaining, wait, reset_after
+end
+
+-- A decision by one limit alone and without a spacing, the twin of `step`: whether it fits, what is granted
+-- and recorded, how the limit then stands, and whether its state changed.
+local function step(rule, state, t, cost, mode, peek, needs)
+  local algorithm = rule.algorithm
+  local dirty = algorithm.correct(rule, state, t)
+  local a, b, c, d = algorithm.look(rule, state, t)
+  local fits = algorithm.fits(rule, state, cost, a, b, c, d)
+  local granted, recorded = cost, 0
+  if not fits then
+    granted = mode == 'nary' and algorithm.room(rule, state, a, b, c, d) or 0
+    granted = granted > 0 and granted or 0
+  end
+  local charge = peek and 0 or mode == 'uniform' and cost or granted
+  if charge > 0 then
+    recorded, a, b, c, d = algorithm.charge(rule, state, t, charge, a, b, c, d)
+    dirty = true
+  end
+  local remaining = algorithm.remaining(rule, state, a, b, c, d)
+  if remaining < 0 and mode ~= 'uniform' then
+    remaining = 0
+  end
+  local wait = algorithm.wait(rule, state, t, needs, a, b, c, d)
+  return fits, granted, recorded, remaining, wait, algorithm.reset_after(rule, state, t, a, b, c, d), dirty
 end
 
 -- The units waits are told for, if the caller does not say.

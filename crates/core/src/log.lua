@@ -2,7 +2,8 @@
 -- modulo EXACT, so that a long life does not make them inexact: an entry that is there holds at least
 -- one unit, so a difference of 0 is EXACT.
 local function log_now(log, t)
-  return max(t + log.skew, log.newest)
+  local now = t + log.skew
+  return now > log.newest and now or log.newest
 end
 
 local function log_until(log, moment, t)

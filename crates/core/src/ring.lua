@@ -3,14 +3,22 @@
 -- newest in `tail`, both read with the state; full chunks between them are read one by one, by
 -- read_chunk of the envelope, and written by it from `writes`. A log that is short has no chunks.
 local read_chunk
--- Bytes of a chunk: with its overhead it fills 512 bytes of memory.
+-- The format of an entry, its bytes, and those of a chunk: with its overhead that fills 512 of memory.
 local NARROW, WIDE = { '<I7I6', 13, 494 }, { '<I7I7', 14, 504 }
 
-local function ring_new(entry, tag)
+-- A log of this kind of entry, with all its fields: sixteen at most, since a table doubles.
+local function ring_new(kind, key, tag)
   return {
     total = 0, newest = 0, skew = 0, anchor = 0, tail = '', front = '', first = 0, chunks = 0, oldest = 0,
-    len = 0, last = nil, format = entry[1], size = entry[2], full = entry[3], tag = tag, writes = nil,
+    len = 0, last = nil, kind = kind, key = key, tag = tag, writes = nil,
   }
+end
+
+-- The same log, emptied: a table that is used again costs half of one that is made.
+local function ring_clear(log, key)
+  log.total, log.newest, log.skew, log.anchor, log.tail, log.front = 0, 0, 0, 0, '', ''
+  log.first, log.chunks, log.oldest, log.len, log.last, log.key, log.writes = 0, 0, 0, 0, nil, key, nil
+  return log
 end
 
 local function ring_chunk(log, number)
@@ -19,8 +27,8 @@ end
 
 -- The piece of the log that holds the entry, by its name or its number, and the place in it.
 local function ring_find(log, index)
-  local place = index * log.size
-  local front, full = #log.front, log.full
+  local place = index * log.kind[2]
+  local front, full = #log.front, log.kind[3]
   if place < front then
     return 'front', log.front, place + 1
   end
@@ -33,12 +41,12 @@ local function ring_find(log, index)
 end
 
 local function ring_get(log, index)
-  local place = index * log.size
+  local place = index * log.kind[2]
   if place < #log.front then
-    return entry_unpack(log.format, log.front, place + 1)
+    return entry_unpack(log.kind[1], log.front, place + 1)
   end
   local _, piece, at = ring_find(log, index)
-  return entry_unpack(log.format, piece, at)
+  return entry_unpack(log.kind[1], piece, at)
 end
 
 local function ring_put(log, name, piece)
@@ -52,8 +60,8 @@ end
 
 local function ring_set(log, index, at, before)
   local name, piece, place = ring_find(log, index)
-  local entry = entry_pack(log.format, at, before)
-  ring_put(log, name, sub(piece, 1, place - 1) .. entry .. sub(piece, place + log.size))
+  local entry = entry_pack(log.kind[1], at, before)
+  ring_put(log, name, sub(piece, 1, place - 1) .. entry .. sub(piece, place + log.kind[2]))
   if index == log.len - 1 then
     log.last = at
   end
@@ -61,8 +69,8 @@ end
 
 local function ring_push(log, at, before)
   local tail = log.tail
-  if #tail >= log.full then
-    if log.chunks == 0 and #log.front <= log.full then
+  if #tail >= log.kind[3] then
+    if log.chunks == 0 and #log.front <= log.kind[3] then
       log.front = log.front .. tail
     else
       ring_put(log, log.first + log.chunks, tail)
@@ -70,21 +78,21 @@ local function ring_push(log, at, before)
     end
     tail = ''
   end
-  log.tail = tail .. entry_pack(log.format, at, before)
+  log.tail = tail .. entry_pack(log.kind[1], at, before)
   log.len = log.len + 1
   log.last = at
 end
 
 local function ring_drop_front(log, count)
-  local bytes = count * log.size
+  local bytes = count * log.kind[2]
   log.len = log.len - count
   if bytes < #log.front then
     log.front = sub(log.front, bytes + 1)
     return
   end
   bytes = bytes - #log.front
-  local skipped = min(floor(bytes / log.full), log.chunks)
-  bytes = bytes - skipped * log.full
+  local skipped = min(floor(bytes / log.kind[3]), log.chunks)
+  bytes = bytes - skipped * log.kind[3]
   log.front = ''
   log.first = log.first + skipped
   log.chunks = log.chunks - skipped
@@ -108,7 +116,7 @@ local function ring_drop_back(log)
   elseif log.tail == '' then
     log.front, log.tail = '', log.front
   end
-  log.tail = sub(log.tail, 1, -1 - log.size)
+  log.tail = sub(log.tail, 1, -1 - log.kind[2])
   log.last = nil
   if log.len > 0 then
     log.last = ring_get(log, log.len - 1)
@@ -121,9 +129,9 @@ local function ring_shift(log, index, units, modulus)
     local name, piece, place = ring_find(log, index)
     local parts = { sub(piece, 1, place - 1) }
     while place <= #piece do
-      local at, before = entry_unpack(log.format, piece, place)
-      parts[#parts + 1] = entry_pack(log.format, at, (before - units) % modulus)
-      place = place + log.size
+      local at, before = entry_unpack(log.kind[1], piece, place)
+      parts[#parts + 1] = entry_pack(log.kind[1], at, (before - units) % modulus)
+      place = place + log.kind[2]
       index = index + 1
     end
     ring_put(log, name, table.concat(parts))

@@ -15,8 +15,7 @@ function ar1_kind.rule(numbers, places, name)
     fail(name .. 'decay', 'a number above 1 and at most 1e9', quote(string.format('%.17g', factor)))
   end
   local rule = { algorithm = decay, count = most, period = slotted_span(name .. 'resolution', numbers[3], places) }
-  decay.build(rule, factor)
-  if (math.log(max(most, 1)) + 36.8) / rule.log * rule.period > 316224000000000 then
+  if decay.build(rule, factor) then
     fail(name .. 'decay', 'a decay by which a full level fades away within 316224000000000 ticks',
       quote(string.format('%.17g', factor)))
   end

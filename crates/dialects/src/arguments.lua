@@ -1,11 +1,16 @@
 -- arguments: the twin of arguments.rs and number.rs. Numbers are decimals exactly as written.
 local MOST_SECONDS = 9007199254
 
--- floor(number * 10^shift) of a decimal as written, whether that is exact, and whether it is below
+-- floor(number * 10^shift), with a shift of 0, 3 or 6, of a decimal as written, whether that is exact, and whether it is below
 -- zero; nil if the text is no number.
+local POWERS = { [0] = 1, [3] = 1000, [6] = 1000000 }
+
 local function decimal(text, shift)
-  if #text < 16 - shift and not string.find(text, '%D') and text ~= '' then
-    return tonumber(text) * 10 ^ shift, true, false
+  if #text < 16 and text ~= '' and not string.find(text, '%D') then
+    local number = tonumber(text) * POWERS[shift]
+    if number < EXACT then
+      return number, true, false
+    end
   end
   local minus, digits, exponent = string.match(text, '^(%-?)([%d.]+)[eE]?([%+%-]?%d*)$')
   local before, point, after = string.match(digits or '', '^(%d*)(%.?)(%d*)$')
@@ -45,37 +50,74 @@ local function seconds_up(micros)
   return ceil(micros / 1000000)
 end
 
+-- Small numbers as text, which most are.
+local shown = {}
+
 local function digits(number)
-  return string.format('%.0f', number)
-end
-
--- Opens one key for one rule and decides a request; answers the entry and the decision.
-local function ask(key, rule, home, t, cost, mode, peek)
-  local rules = { rule }
-  local entry = open(key, rules, home)
-  local granted, allowed, limited_by = assess(rules, entry.cells, t, cost, mode)
-  local charge = peek and 0 or charges(cost, mode, granted)
-  local charged, remaining, wait, reset_after = settle(rules, entry.cells, t, charge, cost, mode)
-  return entry, allowed, remaining, wait, reset_after, charged, limited_by
-end
-
-local function keep_for(entry, home, life, least)
-  if changed(entry) then
-    write(entry, home, max(life, 1), least)
-  else
-    mend(entry, life, least)
+  local text = shown[number]
+  if not text then
+    text = string.format('%.0f', number)
+    if number >= 0 and number < 4096 then
+      shown[number] = text
+    end
   end
+  return text
+end
+
+-- What was read from arguments before, by their text; a script knows none.
+local read_before, read_count = {}, 0
+
+local function remember(text, read)
+  if read_count >= 1000 then
+    read_before, read_count = {}, 0
+  end
+  read_before[text], read_count = read, read_count + 1
+  return read
 end
 
 -- A total that would pass 2^53 is refused as a whole: a wrong count would be worse.
-local function refuse_inexact(rules, cells, t, count)
-  local most = 0
-  for place, rule in ipairs(rules) do
-    local _, used = rule.algorithm.look(rule, cells[place].state, t)
-    most = max(most, used)
-  end
-  if most + count > EXACT then
-    fail('count', string.format('at most %.0f more than the %.0f counted, 2^53 in all', EXACT - most, most),
+local function refuse_inexact(rule, state, t, count)
+  local _, used = rule.algorithm.look(rule, state, t)
+  if used + count > EXACT then
+    fail('count', string.format('at most %.0f more than the %.0f counted, 2^53 in all', EXACT - used, used),
       quote(digits(count)))
+  end
+end
+
+-- Decides a request by the rules at one key: whether it is allowed, what remains, the wait for `needs`
+-- units, the time until all is as new, the first limit that refuses, and what it takes to keep it: the
+-- state of a rule alone, or an entry, and whether there was a key.
+local function ask(key, rules, home, t, cost, mode, needs, exact)
+  if #rules == 1 then
+    local rule = rules[1]
+    local state, found = open_one(key, rule)
+    if state then
+      if exact then
+        refuse_inexact(rule, state, t, cost)
+      end
+      local fits, _, _, remaining, wait, reset_after, dirty = step(rule, state, t, cost, mode, false, needs)
+      return fits, remaining, wait, reset_after, fits and 0 or 1, state, found, dirty
+    end
+  end
+  local entry = open(key, rules, home)
+  local cells = entry.cells
+  local granted, allowed, limited_by = assess(rules, cells, t, cost, mode)
+  if exact then
+    for place = 1, #rules do
+      refuse_inexact(rules[place], cells[place].state, t, cost)
+    end
+  end
+  local _, remaining, wait, reset_after = settle(rules, cells, t, charges(cost, mode, granted), needs, mode)
+  return allowed, remaining, wait, reset_after, limited_by, entry, entry.found, changed(entry)
+end
+
+-- Keeps what was decided for `life`, by the home's clock.
+local function keep_for(key, rules, kept, found, dirty, home, life, least)
+  if not dirty then
+    mend(key, found, life, least)
+  elseif kept.cells then
+    write(kept, home, max(life, 1), least)
+  else
+    write_one(key, rules, kept, found, home, max(life, 1), least)
   end
 end

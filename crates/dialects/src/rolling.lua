@@ -24,6 +24,34 @@ local function rolling_rule(args, each, index)
   return rule
 end
 
+local function rolling_rules(keys, args)
+  local rules, each = {}, #keys
+  for index = 1, each do
+    rules[index] = rolling_rule(args, each, index)
+    -- A key is opened for its own rule alone.
+    rules[index].alone = { rules[index] }
+  end
+  return rules
+end
+
+-- A call of one limit.
+local function rolling_alone(key, rules, home, t, cost, mode, least)
+  local rule = rules[1]
+  local state, found = open_one(key, rule)
+  local kept = state
+  if not state then
+    kept = open(key, rules, home)
+    state, found = kept.cells[1].state, kept.found
+  end
+  if mode == 'uniform' then
+    refuse_inexact(rule, state, t, cost)
+  end
+  local _, _, charged, remaining, wait, reset_after, dirty = step(rule, state, t, cost, mode, false, cost)
+  keep_for(key, rules, kept, found, dirty, home, max(seconds_up(rule.life) * 1000000, reset_after), least)
+  -- More than ever fits: then until nothing is left.
+  return { remaining, charged, wait < NEVER and cost <= rule.count and wait or reset_after }
+end
+
 local function rolling_window(keys, args)
   local home, _, least = clock(args)
   local each = #keys
@@ -40,31 +68,37 @@ local function rolling_window(keys, args)
   end
   local cost = integer('n', args[2], 1, EXACT - 1)
   local t = integer('now', args[3], 0, EXACT - 1)
-  local rules, entries, cells, seen = {}, {}, {}, {}
-  for index = 1, each do
-    rules[index] = rolling_rule(args, each, index)
-    if seen[keys[index]] then
-      fail('keys', 'each once', quote(keys[index]))
-    end
-    seen[keys[index]] = true
+  local text = 'rolling ' .. table.concat(args, ' ', 4)
+  local rules = read_before[text] or remember(text, rolling_rules(keys, args))
+  if #rules == 1 and rules[1].spacing == 0 then
+    return rolling_alone(keys[1], rules, home, t, cost, mode, least)
   end
-  for index = 1, each do
-    entries[index] = open(keys[index], { rules[index] }, home)
-    cells[index] = entries[index].cells[1]
+  local entries, cells = {}, {}
+  for index = 1, #rules do
+    for before = 1, index - 1 do
+      if keys[before] == keys[index] then
+        fail('keys', 'each once', quote(keys[index]))
+      end
+    end
+    local entry = open(keys[index], rules[index].alone, home)
+    entries[index], cells[index] = entry, entry.cells[1]
   end
   local granted = assess(rules, cells, t, cost, mode)
   if mode == 'uniform' then
-    refuse_inexact(rules, cells, t, cost)
+    for index = 1, #rules do
+      refuse_inexact(rules[index], cells[index].state, t, cost)
+    end
   end
   local details = {}
   local charged, remaining = settle(rules, cells, t, charges(cost, mode, granted), cost, mode, details)
   local wait = 0
-  for index, detail in ipairs(details) do
+  for index = 1, #rules do
+    local detail, rule = details[index], rules[index]
     -- More than ever fits: then until nothing is left.
-    local own = detail[3] < NEVER and cost <= rules[index].count and detail[3] or detail[4]
+    local own = detail[3] < NEVER and cost <= rule.count and detail[3] or detail[4]
     wait = max(wait, own)
-    local life = max(seconds_up(rules[index].life) * 1000000, detail[4])
-    keep_for(entries[index], home, life, least)
+    local life = max(seconds_up(rule.life) * 1000000, detail[4])
+    keep_for(keys[index], rule.alone, entries[index], entries[index].found, changed(entries[index]), home, life, least)
   end
   return { remaining, charged, wait }
 end

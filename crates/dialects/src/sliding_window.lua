@@ -37,22 +37,7 @@ local function window_rules(args)
     fail('windows', '1 to 32 of them', digits(#rules))
   end
   local kept = rules[1].period - 1 + extra
-  return { rules, max(kept, largest), kept }
-end
-
-local window_cache, window_cached = {}, 0
-
-local function window_policy(args)
-  local text = table.concat(args, ' ')
-  local policy = window_cache[text]
-  if not policy then
-    policy = window_rules(args)
-    if window_cached >= 1000 then
-      window_cache, window_cached = {}, 0
-    end
-    window_cache[text], window_cached = policy, window_cached + 1
-  end
-  return policy
+  return { rules = rules, life = max(kept, largest), kept = kept }
 end
 
 local function sliding_window(keys, args)
@@ -61,14 +46,12 @@ local function sliding_window(keys, args)
   if #args < 2 then
     fail('arguments', '2 or more (size, limit, ..., extra_ttl)', digits(#args))
   end
-  local policy = window_policy(args)
-  local rules = policy[1]
-  if policy[3] > t then
-    fail('size 1 and extra_ttl', 'together at most the time since the epoch, in microseconds', quote(digits(policy[3])))
+  local text = 'window ' .. table.concat(args, ' ')
+  local policy = read_before[text] or remember(text, window_rules(args))
+  if policy.kept > t then
+    fail('size 1 and extra_ttl', 'together at most the time since the epoch, in microseconds', quote(digits(policy.kept)))
   end
-  local entry = open(key, rules, t)
-  local granted, _, limited_by = assess(rules, entry.cells, t, 1, 'binary')
-  local _, _, _, reset_after = settle(rules, entry.cells, t, granted, 1, 'binary')
-  keep_for(entry, t, granted > 0 and policy[2] or reset_after, least)
+  local allowed, _, _, reset_after, limited_by, kept, found, dirty = ask(key, policy.rules, t, t, 1, 'binary', 1)
+  keep_for(key, policy.rules, kept, found, dirty, t, allowed and policy.life or reset_after, least)
   return limited_by
 end

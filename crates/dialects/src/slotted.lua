@@ -51,8 +51,11 @@ local function slotted_limits(text, fields)
 end
 
 -- How many decimals a tick has: as many as leave the time below 2^53 ticks.
+local PLACES = { 6, 3, 0 }
+
 local function slotted_places(text)
-  for _, places in ipairs({ 6, 3, 0 }) do
+  for index = 1, 3 do
+    local places = PLACES[index]
     local ticks, _, negative = decimal(text, places)
     if ticks and not negative and ticks < EXACT then
       return places, ticks
@@ -61,11 +64,9 @@ local function slotted_places(text)
   return decimal(text, 0) and 0, nil
 end
 
-local slotted_cache, slotted_cached = {}, 0
-
 -- The same by the times of limits, for a call without a clock.
 local function slotted_places_of(limits)
-  for _, places in ipairs({ 6, 3, 0 }) do
+  for _, places in ipairs(PLACES) do
     local fits = true
     for _, numbers in ipairs(limits) do
       fits = fits and max(numbers[2], numbers[3]) * 10 ^ places < EXACT and min(numbers[2], numbers[3]) >= 0
@@ -80,7 +81,7 @@ end
 -- The rules of a text of limits: each limit once, filed under all its numbers and the namespace.
 local function slotted_rules(kind, namespace, text, places)
   local name = kind.name .. (places or '') .. namespace .. '\0' .. text
-  local rules = slotted_cache[name]
+  local rules = read_before[name]
   if rules then
     return rules
   end
@@ -97,11 +98,7 @@ local function slotted_rules(kind, namespace, text, places)
       rules.longest = max(rules.longest, rule.period)
     end
   end
-  if slotted_cached >= 1000 then
-    slotted_cache, slotted_cached = {}, 0
-  end
-  slotted_cache[name], slotted_cached = rules, slotted_cached + 1
-  return rules
+  return remember(name, rules)
 end
 
 local function slotted_forget(key, rules, home, least)
@@ -137,21 +134,17 @@ local function slotted_run(kind, keys, args)
   if not t then
     fail('now', 'a time from 0 and below 2^53 ticks of 1', quote(args[4]))
   end
-  local entry = open(key, rules, home)
-  local cells = entry.cells
-  local granted, allowed = assess(rules, cells, t, count, 'uniform')
-  if kind.exact and count > 0 then
-    refuse_inexact(rules, cells, t, count)
-  end
-  local _, _, wait, reset_after = settle(rules, cells, t, count, 1, 'uniform')
-  if changed(entry) then
-    local life = LONGEST_LIFE
+  local allowed, _, wait, reset_after, _, kept, found, dirty =
+    ask(key, rules, home, t, count, 'uniform', 1, kind.exact and count > 0)
+  local life = reset_after
+  if dirty then
+    life = LONGEST_LIFE
     if t > 0 then
-      local whole_life, rest = muldiv(kind.exact and rules.longest or reset_after, home, t)
-      life = min(whole_life + (rest > 0 and 1 or 0), LONGEST_LIFE)
+      -- Redis counts in milliseconds: a double is close enough.
+      life = min((kind.exact and rules.longest or reset_after) * (home / t), LONGEST_LIFE)
     end
-    write(entry, home, max(life, 1), least)
   end
+  keep_for(key, rules, kept, found, dirty, home, life, least)
   if not want_wait then
     return not allowed and 1 or false
   end

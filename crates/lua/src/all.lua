@@ -34,7 +34,7 @@ local function tollgate_all(keys, args)
     seen[key] = true
     local rules = compile(args[2 * place - 1])
     costs[place] = whole('cost', args[2 * place], 0, EXACT - 1)
-    entries[place] = open(key, rules, t)
+    entries[place] = open(key, rules, t, true)
   end
   for place, entry in ipairs(entries) do
     local granted, allowed, limited_by = assess(entry.rules, entry.cells, t, costs[place], 'binary')

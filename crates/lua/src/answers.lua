@@ -34,6 +34,10 @@ local function answer(run, keys, args)
   end
   -- An error table arrives as its text.
   reply = type(reply) == 'table' and reply.err or reply
+  if string.find(reply, ' in input') then
+    -- msgpack could not make anything of the value.
+    return { err = WRONG_TYPE }
+  end
   return { err = string.find(reply, '^%u+ ') and reply or 'ERR tollgate: ' .. reply }
 end
 

@@ -23,16 +23,57 @@ local function read_options(args)
   return cost, mode, tell
 end
 
+-- What REST and FULL add to the flat reply.
+local function tell_rest(reply, charged, wait, t, details)
+  reply[7], reply[8], reply[9] = charged, flat_wait(wait), t
+  for place, detail in ipairs(details or {}) do
+    local base = 5 * place + 4
+    reply[base + 1], reply[base + 2], reply[base + 3] = detail[1] and 1 or 0, detail[2], flat_wait(detail[3])
+    reply[base + 4], reply[base + 5] = detail[4], detail[5]
+  end
+end
+
+-- The decision of a policy of one limit, if its state is plainly there.
+local function decide_one(key, rules, t, margin, cost, mode, tell, peek)
+  local rule = rules[1]
+  local state, found = open_one(key, rule)
+  if not state then
+    return nil
+  end
+  local fits, granted, charged, remaining, wait, reset_after, dirty =
+    step(rule, state, t, cost, mode, peek, needed(cost, mode))
+  if not peek then
+    if dirty then
+      write_one(key, rules, state, found, t, reset_after, margin)
+    else
+      mend(key, found, reset_after, margin)
+    end
+  end
+  local allowed, limited_by = fits or granted > 0, fits and 0 or 1
+  local reply = flat(allowed, granted, remaining, wait, reset_after, limited_by)
+  if tell then
+    local details = tell == 'FULL' and { { fits, remaining, wait, reset_after, rule.count } }
+    tell_rest(reply, charged, wait, t, details)
+  end
+  return reply
+end
+
 local function decide(keys, args, peek)
   local t, margin = clock(args)
   local key = one_key(keys)
   if not args[1] then
     fail('arguments', 'a policy such as "100/min", then COST n, MODE m, FULL', 'none')
   end
-  local rules = compile(args[1])
+  local rules = compiled[args[1]] or compile(args[1])
   local cost, mode, tell = 1, 'binary', nil
   if args[2] then
     cost, mode, tell = read_options(args)
+  end
+  if #rules == 1 and rules[1].spacing == 0 then
+    local reply = decide_one(key, rules, t, margin, cost, mode, tell, peek)
+    if reply then
+      return reply
+    end
   end
   local details = tell == 'FULL' and {} or nil
   local entry = open(key, rules, t)
@@ -44,17 +85,12 @@ local function decide(keys, args, peek)
     if charge > 0 or changed(entry) then
       write(entry, t, reset_after, margin)
     else
-      mend(entry, reset_after, margin)
+      mend(key, entry.found, reset_after, margin)
     end
   end
   local reply = flat(allowed, granted, remaining, wait, reset_after, limited_by)
   if tell then
-    reply[7], reply[8], reply[9] = charged, flat_wait(wait), t
-    for place, detail in ipairs(details or {}) do
-      local base = 5 * place + 4
-      reply[base + 1], reply[base + 2], reply[base + 3] = detail[1] and 1 or 0, detail[2], flat_wait(detail[3])
-      reply[base + 4], reply[base + 5] = detail[4], detail[5]
-    end
+    tell_rest(reply, charged, wait, t, details)
   end
   return reply
 end

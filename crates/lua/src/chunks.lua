@@ -14,10 +14,15 @@ read_chunk = function(log, number)
   return chunk
 end
 
--- A log from the words of its record.
-local function open_log(algorithm, key, tag, words)
-  local log = ring_new(algorithm.log, tag)
-  log.key = key
+-- A log from the words of its record, in the rule's own table unless it is wanted twice.
+local function open_log(rule, key, words, apart)
+  local algorithm, log = rule.algorithm, rule.log
+  if apart or not log then
+    log = ring_new(algorithm.log, key, rule.tag)
+    rule.log = log
+  else
+    ring_clear(log, key)
+  end
   if not words then
     return log
   end
@@ -29,10 +34,15 @@ local function open_log(algorithm, key, tag, words)
   if words[next] then
     log.front, log.first, log.chunks, log.oldest = words[next], words[next + 1], words[next + 2], words[next + 3]
   end
-  log.len = (#log.front + #log.tail + log.chunks * log.full) / log.size
-  if log.len > 0 then
+  local kind, tail = log.kind, #log.tail
+  log.len = (#log.front + tail + log.chunks * kind[3]) / kind[2]
+  if tail > 0 then
+    log.last = entry_unpack(kind[1], log.tail, tail - kind[2] + 1)
+  elseif log.len > 0 then
     log.last = ring_get(log, log.len - 1)
-    log.newest = algorithm.anchored and log.newest or log.newest + log.last
+  end
+  if log.last and not algorithm.anchored then
+    log.newest = log.newest + log.last
   end
   return log
 end

@@ -1,51 +1,8 @@
 -- compile: a policy, as text or in compact form, to rules. Everything is checked here, so nothing that
 -- decides checks again. Compact: a JSON list of [algorithm, count, period, option, spacing, tag].
-local LONGEST = 316224000000000
--- Entries of a log hold 6 bytes of units, and up to twice the count.
-local MOST_UNITS = 70368744177664
-
 local function compact_fail(place, expected)
   fail('policy', string.format('%s in limit %d', expected, place), 'something else')
 end
-
-local function is_whole(number, least, most)
-  return type(number) == 'number' and number >= least and number <= most and number % 1 == 0
-end
-
--- What an algorithm asks of its option, beyond being in range.
-local options = {
-  sliding = function(count, period, grain)
-    if grain == 1 then
-      return count <= 1000000, 'at most 1_000_000 for sliding without a grain (add grain=PERIOD, or use gcra)'
-    end
-    return is_whole(grain, 1, period) and count <= MOST_UNITS and min(count, floor(period / grain) + 2) <= 1000000,
-      'a grain from 1us up to the period, and at most 1_000_000 of them in it'
-  end,
-  gcra = function(count, period, burst)
-    return is_whole(burst, 1, EXACT) and muldiv(burst, period, count) < LONGEST,
-      'a burst that refills within 3660 days (burst * period / count)'
-  end,
-  fixed = function(_, _, align)
-    return align == 0 or align == 1, 'clock or first'
-  end,
-  bucket = function(count, _, burst)
-    return is_whole(burst, 1, count), 'a burst from 1 up to the count'
-  end,
-  slots = function(_, period, resolution)
-    return is_whole(resolution, 1, period) and floor(period / resolution) <= 100000,
-      'a resolution from 1us up to the period, and at most 100000 of them in it'
-  end,
-  estimate = function(_, _, option)
-    return option == 0, 'no option'
-  end,
-  decay = function(count, period, factor)
-    if type(factor) ~= 'number' or not (factor > 1 and factor <= 1000000000) then
-      return false, 'a factor above 1 and at most 1e9'
-    end
-    local fades = (math.log(count) + 36.8) / math.log(factor) * period
-    return fades <= LONGEST, 'a factor by which a full level fades away within 3660 days'
-  end,
-}
 
 local function compile_limit(limit, place)
   if type(limit) ~= 'table' then
@@ -53,7 +10,7 @@ local function compile_limit(limit, place)
   end
   local name, count, period, option, spacing, tag = limit[1], limit[2], limit[3], limit[4], limit[5], limit[6]
   local algorithm = algorithms[name]
-  if not algorithm or not options[name] then
+  if not algorithm then
     compact_fail(place, 'an algorithm this script has')
   elseif not is_whole(count, 1, EXACT) then
     compact_fail(place, 'a count from 1 to 2^53')
@@ -64,15 +21,14 @@ local function compile_limit(limit, place)
   elseif type(tag) ~= 'string' or not string.find(tag, '^%x%x%x%x%x%x%x%x%a?$') then
     compact_fail(place, 'a tag')
   end
-  local right, expected = options[name](count, period, option)
-  if not right then
-    compact_fail(place, expected)
-  end
   local rule = {
     algorithm = algorithm, count = count, period = period, spacing = spacing, named = #tag > 8,
     tag = struct.pack('>I4', tonumber(sub(tag, 1, 8), 16)) .. sub(tag, 9),
   }
-  algorithm.build(rule, option)
+  local expected = algorithm.build(rule, option)
+  if expected then
+    compact_fail(place, expected)
+  end
   return rule
 end
 

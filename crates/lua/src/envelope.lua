@@ -7,16 +7,25 @@
 -- Records of limits that the policy does not have.
 local MOST_KEPT = 64
 
-local function cell_of(rule, key, words, last)
-  local algorithm = rule.algorithm
+-- What the limit remembers, in the rule's own cell unless it is wanted twice.
+local function cell_of(rule, key, words, last, apart)
+  local algorithm, cell, state = rule.algorithm, rule.cell, words
   if algorithm.log then
-    return { state = open_log(algorithm, key, rule.tag, words), last = last }
+    state = open_log(rule, key, words, apart)
+  elseif not words then
+    state = algorithm.fresh()
   end
-  return { state = words or algorithm.fresh(), last = last }
+  if apart or not cell then
+    cell = new_cell(state, last)
+    rule.cell = cell
+    return cell
+  end
+  cell.state, cell.last, cell.dirty = state, last, false
+  return cell
 end
 
 local function wrong_type()
-  error({ err = 'WRONGTYPE Operation against a key holding the wrong kind of value: expected a state of tollgate' }, 0)
+  error({ err = WRONG_TYPE }, 0)
 end
 
 -- The value at the key, nil if there is none, and whether the key is a hash.
@@ -68,7 +77,7 @@ local function adopt(entry, rules, items, t)
         end
       end
     end
-    entry.cells[place] = cell_of(rule, entry.key, record and record[3], record and record[4])
+    entry.cells[place] = cell_of(rule, entry.key, record and record[3], record and record[4], entry.apart)
   end
   local lives
   for _, record in pairs(records) do
@@ -92,21 +101,24 @@ local function adopt(entry, rules, items, t)
   entry.kept = kept[1] and kept
 end
 
--- What the key remembers under the rules at `t`: its cells, and what it takes to write it back.
-local function open(key, rules, t)
+-- What the key remembers under the rules at `t`: its cells, and what it takes to write it back. Several keys
+-- may be open under one policy, each `apart`.
+local function open(key, rules, t, apart)
   local value, hashed = read(key)
-  local entry = { key = key, rules = rules, cells = {}, found = value ~= nil, hashed = hashed }
-  local cells = entry.cells
+  local cells = {}
+  local entry = {
+    key = key, rules = rules, cells = cells, found = value ~= nil, hashed = hashed, apart = apart, kept = nil, dropped = nil,
+  }
   if not value then
     for place = 1, #rules do
-      cells[place] = cell_of(rules[place], key)
+      cells[place] = cell_of(rules[place], key, nil, nil, apart)
     end
     return entry
   end
   if #rules == 1 then
     local _, tag, words, more = unpack_value(value)
-    if tag == rules[1].tag and type(words) == 'table' and more == nil then
-      cells[1] = cell_of(rules[1], key, words)
+    if tag == rules[1].tag and more == nil and type(words) == 'table' then
+      cells[1] = cell_of(rules[1], key, words, nil, apart)
       return entry
     end
   end
@@ -118,7 +130,7 @@ local function open(key, rules, t)
     end
     if same then
       for place = 1, #rules do
-        cells[place] = cell_of(rules[place], key, items[2 * place + 1])
+        cells[place] = cell_of(rules[place], key, items[2 * place + 1], nil, apart)
       end
       return entry
     end
@@ -141,39 +153,59 @@ local function keep(entry, freed)
   return entry.kept
 end
 
--- The value of the key, and whether chunks belong to it.
-local function encode(entry, kept)
-  local rules, cells, big = entry.rules, entry.cells, false
+-- Whether chunks belong to the key's value.
+local function has_chunks(entry, kept)
+  local rules, cells = entry.rules, entry.cells
   for place = 1, #rules do
-    local log = rules[place].algorithm.log and cells[place].state
-    big = big or log and log.chunks > 0
+    if rules[place].algorithm.log and cells[place].state.chunks > 0 then
+      return true
+    end
   end
-  for _, record in ipairs(kept or {}) do
-    big = big or entry.hashed and #record[3] > 7
+  if kept and entry.hashed then
+    for _, record in ipairs(kept) do
+      if #record[3] > 7 then
+        return true
+      end
+    end
   end
-  local items, count = { VERSION }, 1
+  return false
+end
+
+-- The words of a cell's record.
+local function words_of(rule, state, big)
+  if not rule.algorithm.log then
+    return state
+  end
+  if not big then
+    -- Whatever chunks there were go with the hash.
+    state.first, state.oldest = 0, 0
+  end
+  return close_log(rule.algorithm, state)
+end
+
+-- The value of the key.
+local function encode(entry, kept, big)
+  local rules, cells = entry.rules, entry.cells
+  if #rules == 1 and not kept and not cells[1].last then
+    return pack(VERSION, rules[1].tag, words_of(rules[1], cells[1].state, big))
+  end
+  -- Made with room for three limits.
+  local items, count = { VERSION, nil, nil, nil, nil, nil, nil }, 1
   for place = 1, #rules do
     local rule, cell = rules[place], cells[place]
-    local words = cell.state
-    if rule.algorithm.log then
-      if not big then
-        -- Whatever chunks there were go with the hash.
-        words.first, words.oldest = 0, 0
-      end
-      words = close_log(rule.algorithm, words)
-    end
     items[count + 1] = rule.tag
     if cell.last then
       count = count + 1
       items[count + 1] = cell.last
     end
-    items[count + 2] = words
+    items[count + 2] = words_of(rule, cell.state, big)
     count = count + 2
   end
   if kept then
-    items[count + 1] = kept
+    count = count + 1
+    items[count] = kept
   end
-  return pack(unpack(items)), big
+  return pack(unpack(items, 1, count))
 end
 
 -- Writes the hash: the chunks that changed, and away with those that have left.
@@ -182,15 +214,19 @@ local function write_hash(entry, freed, expiry)
   for place, rule in ipairs(entry.rules) do
     local log = rule.algorithm.log and entry.cells[place].state
     if log then
-      for number, chunk in pairs(log.writes or {}) do
-        if number >= log.first then
-          fields[#fields + 1], fields[#fields + 2] = chunk_field(log.tag, number), chunk
+      if log.writes then
+        for number, chunk in pairs(log.writes) do
+          if number >= log.first then
+            fields[#fields + 1], fields[#fields + 2] = chunk_field(log.tag, number), chunk
+          end
         end
       end
-      log.oldest = free(freed, log.tag, log.oldest, log.first)
+      if log.oldest < log.first then
+        log.oldest = free(freed, log.tag, log.oldest, log.first)
+      end
     end
   end
-  fields[2] = encode(entry, entry.kept)
+  fields[2] = encode(entry, entry.kept, true)
   if not entry.hashed then
     -- A hash takes two commands to be made with its expiry: the second must not be refused.
     if not may_call('PEXPIRE', key, 1) then
@@ -209,10 +245,15 @@ end
 
 -- Writes what the key remembers, for `life` microseconds and `margin` milliseconds from `t` on.
 local function write(entry, t, life, margin)
-  local freed = {}
-  local kept = entry.dropped and keep(entry, freed) or entry.kept
-  for _, record in ipairs(kept or {}) do
-    life = max(life, record[2] - t)
+  local freed, kept = nil, entry.kept
+  if entry.dropped then
+    freed = {}
+    kept = keep(entry, freed)
+  end
+  if kept then
+    for _, record in ipairs(kept) do
+      life = max(life, record[2] - t)
+    end
   end
   if life <= 0 then
     if entry.found then
@@ -220,20 +261,53 @@ local function write(entry, t, life, margin)
     end
     return
   end
-  local expiry = string.format('%.0f', ceil(life / 1000) + margin)
-  local value, big = encode(entry, kept)
-  if big then
-    return write_hash(entry, freed, expiry)
+  local expiry = ceil(life / 1000) + margin
+  if has_chunks(entry, kept) then
+    return write_hash(entry, freed or {}, expiry)
   end
   if entry.hashed then
     call('UNLINK', entry.key)
   end
-  call('SET', entry.key, value, 'PX', expiry)
+  call('SET', entry.key, encode(entry, kept, false), 'PX', expiry)
 end
 
 -- A key that somebody made immortal gets its expiry again.
-local function mend(entry, life, margin)
-  if entry.found and call('PTTL', entry.key) == -1 then
-    call('PEXPIRE', entry.key, string.format('%.0f', ceil(life / 1000) + margin))
+local function mend(key, found, life, margin)
+  if found and call('PTTL', key) == -1 then
+    call('PEXPIRE', key, ceil(life / 1000) + margin)
   end
+end
+
+-- The state of a rule that is alone at its key, and whether there was a key; nil if the key is a hash or
+-- holds more, which `open` is for.
+local function open_one(key, rule)
+  local value = pcall_redis('GET', key)
+  local algorithm, words = rule.algorithm, nil
+  if value then
+    if type(value) == 'table' then
+      return nil
+    end
+    local version, tag, found, more = unpack_value(value)
+    if version ~= VERSION then
+      wrong_type()
+    elseif tag ~= rule.tag or more ~= nil or type(found) ~= 'table' then
+      return nil
+    end
+    words = found
+  end
+  if algorithm.log then
+    return open_log(rule, key, words), value
+  end
+  return words or algorithm.fresh(), value
+end
+
+-- Writes the state of a rule that is alone at its key.
+local function write_one(key, rules, state, found, t, life, margin)
+  local rule = rules[1]
+  if life <= 0 or rule.algorithm.log and state.chunks > 0 then
+    local entry = { key = key, rules = rules, cells = { new_cell(state) }, found = found, hashed = false }
+    return write(entry, t, life, margin)
+  end
+  local words = rule.algorithm.log and words_of(rule, state, false) or state
+  call('SET', key, pack(VERSION, rule.tag, words), 'PX', ceil(life / 1000) + margin)
 end

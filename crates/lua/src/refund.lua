@@ -16,7 +16,7 @@ local function tollgate_refund(keys, args)
   if changed(entry) then
     write(entry, t, life, margin)
   else
-    mend(entry, life, margin)
+    mend(key, true, life, margin)
   end
   return given
 end

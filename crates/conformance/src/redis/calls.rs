@@ -202,7 +202,7 @@ fn policy(dialect: &str, random: &mut Rng) -> Vec<String> {
             let mut args = Vec::new();
             for _ in 0..1 + random.below(3) {
                 args.push(text(&["1000", "100", "10000", "0.5", "60000", "0", "1e-7", "1e-7"], random));
-                args.push(text(&["1", "2", "5", "100", "0", "-3", "2.5"], random));
+                args.push(text(&["1", "2", "5", "100", "0", "-3", "2.5", "1e-7"], random));
             }
             if random.chance(30) {
                 args.push(text(&["0", "1000"], random));

@@ -10,6 +10,15 @@ const PERIODS: [&str; 10] = ["1ms", "7ms", "100ms", "1s", "3s", "10s", "1min", "
 /// A random policy under `name`, of one to four limits.
 pub(super) fn policy(random: &mut Rng, name: &str) -> Policy {
     loop {
+        if random.chance(10) {
+            // A window that may hold more than its burst near its end, and then starts over: the wait for it and
+            // another limit is not the greatest of the two.
+            let (count, burst) = (random.within(3, 12), random.within(1, 3));
+            let text = format!("{count}/10s bucket burst={burst}, {}/{}s", random.within(2, 6), random.within(2, 9));
+            if let Some(policy) = named(&text, name) {
+                return policy;
+            }
+        }
         let limits: Vec<String> = (0..1 + random.below(4) / 2).map(|_| limit(random)).collect();
         if let Some(policy) = named(&limits.join(", "), name) {
             return policy.with_mode(if random.below(6) == 0 { Mode::Nary } else { Mode::Binary });

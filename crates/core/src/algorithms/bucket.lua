@@ -1,16 +1,19 @@
 -- bucket: the twin of bucket.rs. A state is a window { start, used }; a look is its end or nil, what
 -- was used, and the tokens there were so far.
-local bucket = { takes = 'burst', loses_room = true }
-
-function bucket.fresh()
+local bucket
+do
+local function bucket_fresh()
   return { 0, 0 }
 end
 
-function bucket.build(rule, burst)
+local function bucket_build(rule, burst)
+  if not is_whole(burst, 1, rule.count) then
+    return 'a burst from 1 up to the count'
+  end
   rule.burst = burst
 end
 
-function bucket.correct(rule, state, t)
+local function bucket_correct(rule, state, t)
   if state[2] > 0 and state[1] > t + rule.period then
     state[1] = t
     return true
@@ -18,7 +21,7 @@ function bucket.correct(rule, state, t)
   return false
 end
 
-function bucket.look(rule, state, t)
+local function bucket_look(rule, state, t)
   local ends = state[1] + rule.period
   if state[2] > 0 and t < ends then
     local arrived = muldiv(rule.count - rule.burst, max(t - state[1], 0), rule.period)
@@ -27,19 +30,19 @@ function bucket.look(rule, state, t)
   return nil, 0, rule.burst
 end
 
-function bucket.room(rule, state, ends, used, tokens)
+local function bucket_room(rule, state, ends, used, tokens)
   return tokens - used
 end
 
-function bucket.fits(rule, state, units, ends, used, tokens)
+local function bucket_fits(rule, state, units, ends, used, tokens)
   return tokens - used >= units
 end
 
-function bucket.remaining(rule, state, ends, used)
+local function bucket_remaining(rule, state, ends, used)
   return rule.count - used
 end
 
-function bucket.wait(rule, state, t, units, ends, used, tokens)
+local function bucket_wait(rule, state, t, units, ends, used, tokens)
   if used + units <= tokens then
     return 0
   end
@@ -56,24 +59,30 @@ function bucket.wait(rule, state, t, units, ends, used, tokens)
   return units <= rule.burst and max(ends - t, 0) or NEVER
 end
 
-function bucket.reset_after(rule, state, t, ends)
+local function bucket_reset_after(rule, state, t, ends)
   return ends and max(ends - t, 0) or 0
 end
 
-function bucket.charge(rule, state, t, units, ends)
+local function bucket_charge(rule, state, t, units, ends, used, tokens)
   if not ends then
-    state[1], state[2] = t, 0
+    state[1] = t
   end
-  local used = state[2]
   state[2] = min(used + units, EXACT)
-  return state[2] - used
+  return state[2] - used, ends or t + rule.period, state[2], tokens
 end
 
-function bucket.refund(rule, state, t, units, at)
-  if not bucket.look(rule, state, t) or at < state[1] then
+local function bucket_refund(rule, state, t, units, at)
+  if not bucket_look(rule, state, t) or at < state[1] then
     return 0
   end
   local given = min(units, state[2])
   state[2] = state[2] - given
   return given
+end
+
+bucket = {
+  takes = 'burst', loses_room = true, fresh = bucket_fresh, build = bucket_build, correct = bucket_correct,
+  look = bucket_look, room = bucket_room, fits = bucket_fits, remaining = bucket_remaining,
+  wait = bucket_wait, reset_after = bucket_reset_after, charge = bucket_charge, refund = bucket_refund,
+}
 end

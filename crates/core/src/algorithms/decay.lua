@@ -1,19 +1,27 @@
 -- decay: the twin of decay.rs, the same sequence of double operations. A state is { start, level };
 -- a look is the level. Where rs gallops, lua guesses by the logarithm and then asks the same
 -- question, since powers are dear here.
-local decay = { takes = 'factor' }
+local decay
+do
 local HIGHEST, NOTHING = 2 * EXACT, 1 / EXACT
 
-function decay.fresh()
+local function decay_fresh()
   return { 0, 0 }
 end
 
 -- Factors below this gallop: near 1 a guess is far off.
 local SLOW = 1.0001
 
-function decay.build(rule, factor)
+local function decay_build(rule, factor)
+  if type(factor) ~= 'number' or not (factor > 1 and factor <= 1000000000) then
+    return 'a factor above 1 and at most 1e9'
+  end
   rule.factor = factor
-  rule.log = math.log(factor)
+  rule.logarithm = math.log(factor)
+  -- A level of 2^53 fades away in as many slots as 2^-53 is away, 36.8 being the logarithm of 2^53.
+  if (math.log(max(rule.count, 1)) + 36.8) / rule.logarithm * rule.period > LONGEST then
+    return 'a factor by which a full level fades away within 3660 days'
+  end
 end
 
 local function decay_power(base, exponent)
@@ -49,7 +57,7 @@ end
 local function decay_first_slot(rule, state, since, units)
   if rule.factor >= SLOW then
     local below = units and max(rule.count - units, NOTHING) or NOTHING
-    local guess = ceil(math.log(state[2] / below) / rule.log)
+    local guess = ceil(math.log(state[2] / below) / rule.logarithm)
     guess = max(guess, since + 1)
     for _ = 1, 4 do
       if not decay_good(rule, decay_level_after(rule, state, guess), units) then
@@ -91,7 +99,7 @@ local function decay_until(rule, state, t, units)
   return max((floor(state[1] / rule.period) + slots) * rule.period - t, 0)
 end
 
-function decay.correct(rule, state, t)
+local function decay_correct(rule, state, t)
   if state[2] > 0 and state[1] > t then
     local fades = decay_until(rule, { 0, max(rule.count, 1) }, 0)
     if state[1] > t + fades then
@@ -102,11 +110,11 @@ function decay.correct(rule, state, t)
   return false
 end
 
-function decay.look(rule, state, t)
+local function decay_look(rule, state, t)
   return decay_level_after(rule, state, decay_slots_since(rule, state, t))
 end
 
-function decay.room(rule, state, level)
+local function decay_room(rule, state, level)
   local room = floor(rule.count - level)
   if room >= 0 and level + room > rule.count then
     return room - 1
@@ -116,34 +124,39 @@ function decay.room(rule, state, level)
   return room
 end
 
-decay.remaining = decay.room
-
-function decay.fits(rule, state, units, level)
+local function decay_fits(rule, state, units, level)
   return level + units <= rule.count
 end
 
-function decay.wait(rule, state, t, units, level)
+local function decay_wait(rule, state, t, units, level)
   if units > rule.count then
     return NEVER
   end
   return level + units <= rule.count and 0 or decay_until(rule, state, t, units)
 end
 
-function decay.reset_after(rule, state, t, level)
+local function decay_reset_after(rule, state, t, level)
   return level == 0 and 0 or decay_until(rule, state, t)
 end
 
-function decay.charge(rule, state, t, units, level)
+local function decay_charge(rule, state, t, units, level)
   local now = level > 0 and max(t, state[1]) or t
   state[1], state[2] = floor(now / rule.period) * rule.period, min(level + units, HIGHEST)
-  return units
+  return units, state[2]
 end
 
-function decay.refund(rule, state, t, units, at)
+local function decay_refund(rule, state, t, units, at)
   if decay_slots_since(rule, state, t) > 0 or floor(at / rule.period) ~= floor(state[1] / rule.period) then
     return 0
   end
   local given = min(units, floor(state[2]))
   state[2] = state[2] - given
   return given
+end
+
+decay = {
+  takes = 'factor', fresh = decay_fresh, build = decay_build, correct = decay_correct, look = decay_look,
+  room = decay_room, fits = decay_fits, remaining = decay_room, wait = decay_wait,
+  reset_after = decay_reset_after, charge = decay_charge, refund = decay_refund,
+}
 end

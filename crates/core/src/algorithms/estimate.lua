@@ -1,14 +1,16 @@
 -- estimate: the twin of estimate.rs. A state is { start, previous, current }; a look is the same as
 -- of now, and how much of the previous window still overlaps.
-local estimate = { takes = 'none' }
-
-function estimate.fresh()
+local estimate
+do
+local function estimate_fresh()
   return { 0, 0, 0 }
 end
 
-function estimate.build() end
+local function estimate_build(rule, option)
+  return option ~= 0 and 'no option' or nil
+end
 
-function estimate.correct(rule, state, t)
+local function estimate_correct(rule, state, t)
   if (state[2] > 0 or state[3] > 0) and state[1] > t + rule.period then
     state[1] = t - t % rule.period + rule.period
     return true
@@ -16,7 +18,7 @@ function estimate.correct(rule, state, t)
   return false
 end
 
-function estimate.look(rule, state, t)
+local function estimate_look(rule, state, t)
   local period = rule.period
   local was = (state[2] > 0 or state[3] > 0) and state[1] - state[1] % period or 0
   local now = max(t, was)
@@ -43,17 +45,15 @@ local function estimate_overlap_for(rule, previous, units)
   return (muldiv(units, rule.period, previous))
 end
 
-function estimate.room(rule, state, start, previous, current, overlap)
+local function estimate_room(rule, state, start, previous, current, overlap)
   return rule.count - current - estimate_weighted(rule, previous, overlap)
 end
 
-estimate.remaining = estimate.room
-
-function estimate.fits(rule, state, units, start, previous, current, overlap)
+local function estimate_fits(rule, state, units, start, previous, current, overlap)
   return rule.count - current - estimate_weighted(rule, previous, overlap) >= units
 end
 
-function estimate.wait(rule, state, t, units, start, previous, current, overlap)
+local function estimate_wait(rule, state, t, units, start, previous, current, overlap)
   if units > rule.count then
     return NEVER
   end
@@ -69,7 +69,7 @@ function estimate.wait(rule, state, t, units, start, previous, current, overlap)
   return max(start + period + period - fits_at - t, 0)
 end
 
-function estimate.reset_after(rule, state, t, start, previous, current)
+local function estimate_reset_after(rule, state, t, start, previous, current)
   if current > 0 then
     return max(start + 2 * rule.period - t, 0)
   elseif previous > 0 then
@@ -78,13 +78,13 @@ function estimate.reset_after(rule, state, t, start, previous, current)
   return 0
 end
 
-function estimate.charge(rule, state, t, units, start, previous, current)
+local function estimate_charge(rule, state, t, units, start, previous, current, overlap)
   state[1], state[2], state[3] = start, previous, min(current + units, EXACT)
-  return state[3] - current
+  return state[3] - current, start, previous, state[3], overlap
 end
 
-function estimate.refund(rule, state, t, units, at)
-  local start, previous, current = estimate.look(rule, state, t)
+local function estimate_refund(rule, state, t, units, at)
+  local start, previous, current = estimate_look(rule, state, t)
   local given
   if at >= start then
     given = min(units, current)
@@ -99,4 +99,12 @@ function estimate.refund(rule, state, t, units, at)
     state[1], state[2], state[3] = start, previous, current
   end
   return given
+end
+
+estimate = {
+  takes = 'none', fresh = estimate_fresh, build = estimate_build, correct = estimate_correct,
+  look = estimate_look, room = estimate_room, fits = estimate_fits, remaining = estimate_room,
+  wait = estimate_wait, reset_after = estimate_reset_after, charge = estimate_charge,
+  refund = estimate_refund,
+}
 end

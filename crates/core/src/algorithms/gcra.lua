@@ -1,9 +1,9 @@
 -- gcra: the twin of gcra.rs. A state is { seen, whole, fraction, count, period }: what was owed at
 -- the latest charge, over the count and period it was charged under. A period of 0 is the rule's own.
 -- A span is two numbers: whole microseconds and a fraction over a count. A look is what is owed.
-local gcra = { takes = 'burst' }
-
-function gcra.fresh()
+local gcra
+do
+local function gcra_fresh()
   return { 0, 0, 0, 0, 0 }
 end
 
@@ -21,7 +21,11 @@ local function gcra_at_most(whole, fraction, most_whole, most_fraction)
   return whole < most_whole or whole == most_whole and fraction <= most_fraction
 end
 
-function gcra.build(rule, burst)
+-- Answers what was expected instead, if the numbers are none of this algorithm's; so do all of these.
+local function gcra_build(rule, burst)
+  if not is_whole(burst, 1, EXACT) or muldiv(burst, rule.period, rule.count) >= LONGEST then
+    return 'a burst that refills within 3660 days (burst * period / count)'
+  end
   rule.burst = burst
   rule.interval, rule.interval_fraction = muldiv(1, rule.period, rule.count)
   rule.tolerance, rule.tolerance_fraction = muldiv(burst, rule.period, rule.count)
@@ -35,7 +39,7 @@ local function gcra_period(rule, state)
   return state[5] == 0 and rule.period or state[5]
 end
 
-function gcra.correct(rule, state, t)
+local function gcra_correct(rule, state, t)
   local refill = rule.tolerance + (rule.tolerance_fraction > 0 and 1 or 0)
   if state[1] > t + refill then
     state[1] = t
@@ -44,7 +48,7 @@ function gcra.correct(rule, state, t)
   return false
 end
 
-function gcra.look(rule, state, t)
+local function gcra_look(rule, state, t)
   local whole, fraction = state[2], state[3]
   if state[4] == 0 then
     return 0, 0
@@ -84,11 +88,11 @@ local function gcra_span_of(rule, state, units)
   return muldiv(units, gcra_period(rule, state), state[4])
 end
 
-function gcra.room(rule, state, whole, fraction)
+local function gcra_room(rule, state, whole, fraction)
   return rule.burst - gcra_units_owed(rule, state, whole, fraction)
 end
 
-function gcra.fits(rule, state, units, whole, fraction)
+local function gcra_fits(rule, state, units, whole, fraction)
   if units > rule.burst then
     return false
   end
@@ -98,9 +102,7 @@ function gcra.fits(rule, state, units, whole, fraction)
   return gcra_at_most(whole, fraction, gcra_span_of(rule, state, rule.burst - units))
 end
 
-gcra.remaining = gcra.room
-
-function gcra.wait(rule, state, t, units, whole, fraction)
+local function gcra_wait(rule, state, t, units, whole, fraction)
   if units > rule.burst then
     return NEVER
   end
@@ -114,7 +116,7 @@ function gcra.wait(rule, state, t, units, whole, fraction)
   return max(state[1] - t, 0) + whole - may_owe + (fraction > may_owe_fraction and 1 or 0)
 end
 
-function gcra.reset_after(rule, state, t, whole, fraction)
+local function gcra_reset_after(rule, state, t, whole, fraction)
   if whole == 0 and fraction == 0 then
     return 0
   end
@@ -134,7 +136,7 @@ local function gcra_more(rule, units)
   return muldiv(units, rule.period, rule.count)
 end
 
-function gcra.charge(rule, state, t, units, whole, fraction)
+local function gcra_charge(rule, state, t, units, whole, fraction)
   local nothing = whole == 0 and fraction == 0
   if not nothing then
     t = max(t, state[1])
@@ -143,22 +145,24 @@ function gcra.charge(rule, state, t, units, whole, fraction)
   local plain = nothing or same and gcra_at_most(whole, fraction, rule.tolerance, rule.tolerance_fraction)
   if plain and units <= rule.burst then
     local more, more_fraction = gcra_more(rule, units)
-    gcra_owing(rule, state, t, gcra_plus(whole, fraction, more, more_fraction, rule.count))
-    return units
+    whole, fraction = gcra_plus(whole, fraction, more, more_fraction, rule.count)
+    gcra_owing(rule, state, t, whole, fraction)
+    return units, whole, fraction
   end
   local owed = gcra_units_owed(rule, state, whole, fraction)
   local recorded = min(units, max(2 * rule.burst - owed, 0))
   if same then
     local more, more_fraction = gcra_more(rule, recorded)
-    gcra_owing(rule, state, t, gcra_plus(whole, fraction, more, more_fraction, rule.count))
+    whole, fraction = gcra_plus(whole, fraction, more, more_fraction, rule.count)
   else
-    gcra_owing(rule, state, t, gcra_more(rule, owed + recorded))
+    whole, fraction = gcra_more(rule, owed + recorded)
   end
-  return recorded
+  gcra_owing(rule, state, t, whole, fraction)
+  return recorded, whole, fraction
 end
 
-function gcra.refund(rule, state, t, units, at)
-  local whole, fraction = gcra.look(rule, state, t)
+local function gcra_refund(rule, state, t, units, at)
+  local whole, fraction = gcra_look(rule, state, t)
   if whole == 0 and fraction == 0 then
     return 0
   end
@@ -181,4 +185,11 @@ function gcra.refund(rule, state, t, units, at)
   end
   state[2], state[3] = t + whole - state[1], fraction
   return back
+end
+
+gcra = {
+  takes = 'burst', fresh = gcra_fresh, build = gcra_build, correct = gcra_correct, look = gcra_look,
+  room = gcra_room, fits = gcra_fits, remaining = gcra_room, wait = gcra_wait,
+  reset_after = gcra_reset_after, charge = gcra_charge, refund = gcra_refund,
+}
 end

@@ -1,8 +1,8 @@
 -- rolling: the twin of rolling.rs. A state is a log of numbered cells of a grid that begins at
 -- `anchor`; a look is its first cell in the interval, and the units in it.
-local rolling = { takes = 'buckets', log = WIDE, anchored = true }
-
-function rolling.build(rule, buckets)
+local rolling
+do
+local function rolling_build(rule, buckets)
   rule.buckets = buckets
   rule.life = rule.period + floor(rule.period / (buckets * 2))
 end
@@ -23,33 +23,31 @@ local function rolling_cell(rule, log, newest, now)
   return (muldiv(max(now - log.anchor, 0), rule.buckets, rule.period))
 end
 
-function rolling.correct(rule, log, t)
+local function rolling_correct(rule, log, t)
   return log_correct(log, t, rule.life, 1)
 end
 
-function rolling.look(rule, log, t)
+local function rolling_look(rule, log, t)
   return log_look(rule, log, t, rolling_leaves)
 end
 
-function rolling.room(rule, log, live, used)
+local function rolling_room(rule, log, live, used)
   return rule.count - used
 end
 
-rolling.remaining = rolling.room
-
-function rolling.fits(rule, log, units, live, used)
+local function rolling_fits(rule, log, units, live, used)
   return rule.count - used >= units
 end
 
-function rolling.wait(rule, log, t, units, live, used)
+local function rolling_wait(rule, log, t, units, live, used)
   return log_wait(rule, log, t, units, rolling_leaves, live, used)
 end
 
-function rolling.reset_after(rule, log, t)
+local function rolling_reset_after(rule, log, t)
   return log.len > 0 and log_until(log, rolling_leaves(rule, log, log.last), t) or 0
 end
 
-function rolling.charge(rule, log, t, units, live, used)
+local function rolling_charge(rule, log, t, units, live, used)
   local recorded = min(used + units, EXACT) - used
   if recorded > 0 then
     log_drop_before(log, live)
@@ -58,12 +56,13 @@ function rolling.charge(rule, log, t, units, live, used)
       log.anchor = now
     end
     log_append(log, now, rolling_cell(rule, log, log.last, now), recorded)
+    live = 0
   end
-  return recorded
+  return recorded, live, used + recorded
 end
 
-function rolling.refund(rule, log, t, units, at)
-  local live, used = rolling.look(rule, log, t)
+local function rolling_refund(rule, log, t, units, at)
+  local live, used = rolling_look(rule, log, t)
   if live < log.len and rolling_cell_time_up(rule, log, (ring_get(log, live))) > at + log.skew then
     return 0
   end
@@ -72,4 +71,11 @@ function rolling.refund(rule, log, t, units, at)
     log_forget_oldest(log, live, given)
   end
   return given
+end
+
+rolling = {
+  takes = 'buckets', log = WIDE, anchored = true, build = rolling_build, correct = rolling_correct,
+  look = rolling_look, room = rolling_room, fits = rolling_fits, remaining = rolling_room,
+  wait = rolling_wait, reset_after = rolling_reset_after, charge = rolling_charge, refund = rolling_refund,
+}
 end
