@@ -2,17 +2,22 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::bench::BenchArgs;
+use crate::decide::{CheckArgs, PeekArgs, RefundArgs, ResetArgs};
 use crate::explain::ExplainArgs;
+use crate::redis::RedisArgs;
 use crate::replay::ReplayArgs;
 
 const EXAMPLES: &str = "\
 Examples:
   tollgate replay access_log.gz --key ip --policy \"100/min, 1000/h\"
   tollgate explain \"10/s gcra burst=20\"
+  tollgate check user:42 100/min --store redis://127.0.0.1:6379
+  tollgate redis doctor redis://127.0.0.1:6379
   tollgate help replay
 
 A policy is one or more limits, such as \"1/5s, 5/h\", decided together.
-Exit code: 0 done, 2 error.";
+Exit code: 0 done or allowed, 1 denied or a problem found, 2 error.";
 
 /// Rate limiting, decided exactly.
 #[derive(Debug, Parser)]
@@ -26,10 +31,22 @@ pub(crate) struct Cli {
 /// The commands, a file each.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Decide a request against a store and charge it
+    Check(CheckArgs),
+    /// Look what check would answer, and charge nothing
+    Peek(PeekArgs),
+    /// Forget what a key used under a policy
+    Reset(ResetArgs),
+    /// Give back units that were charged
+    Refund(RefundArgs),
     /// Run policies over recorded traffic and show who would have been refused
     Replay(ReplayArgs),
     /// Say in plain words what a policy promises, and why a decision comes out
     Explain(ExplainArgs),
+    /// Install the Lua on Redis and Valkey, examine servers, print scripts
+    Redis(RedisArgs),
+    /// Measure what policies and dialects cost a server
+    Bench(BenchArgs),
 }
 
 #[cfg(test)]

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::io;
 
-use tollgate_core::TextError;
+use tollgate_core::{StoreError, TextError};
+use tollgate_redis::OpenError;
 
+use crate::redis::Taken;
 use crate::replay::Malformed;
+use crate::server::Trouble;
 
 /// A command that could not do what was asked.
 #[derive(Debug)]
@@ -92,6 +95,31 @@ pub(crate) enum Error {
     },
     /// A deciding thread ended before its time.
     Lost,
+    /// An argument that is not what it should be.
+    Argument {
+        /// Which.
+        what: &'static str,
+        /// As given.
+        found: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A server: where it is, whether it answers, what it answers.
+    Server(Trouble),
+    /// Functions of ours are held by libraries of others.
+    Taken(Vec<Taken>),
+    /// The server of this place knows no function libraries.
+    NoFunctions(String),
+    /// The library whose function was to be measured is not there, or not current.
+    NotInstalled,
+    /// The settings of a store.
+    Settings(OpenError),
+    /// The store did not decide.
+    Store(StoreError),
+    /// The store was reached, and did not decide.
+    Undecided,
+    /// The system gave no runtime to ask a store with.
+    Runtime(io::Error),
     /// Standard output cannot be written.
     Output(io::Error),
 }
@@ -122,6 +150,18 @@ impl fmt::Display for Error {
             Self::Event { text, expected } => write!(f, "event {text:?}: expected {expected}"),
             Self::Lost => f.write_str("a deciding thread ended early; this is a mistake of tollgate"),
             Self::Output(source) => write!(f, "cannot write to standard output: {source}"),
+            Self::Argument { what, found, expected } => write!(f, "{what} {found:?}: expected {expected}"),
+            Self::Server(trouble) => trouble.fmt(f),
+            Self::Taken(taken) => {
+                f.write_str("function names are taken, and nothing was changed")?;
+                taken.iter().try_for_each(|taken| write!(f, "\n  {taken}"))
+            }
+            Self::NoFunctions(place) => write!(f, "{place} knows no function libraries, which came with Redis 7"),
+            Self::NotInstalled => f.write_str("the function library is not installed, or another release's"),
+            Self::Settings(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+            Self::Undecided => f.write_str("the store was reached and did not decide; it may have charged"),
+            Self::Runtime(source) => write!(f, "cannot ask a store: {source}"),
         }
     }
 }
@@ -133,7 +173,11 @@ impl std::error::Error for Error {
             Self::Open { source, .. }
             | Self::Read { source, .. }
             | Self::Decisions { source, .. }
+            | Self::Runtime(source)
             | Self::Output(source) => Some(source),
+            Self::Server(trouble) => Some(trouble),
+            Self::Settings(error) => Some(error),
+            Self::Store(error) => Some(error),
             _ => None,
         }
     }
@@ -178,8 +222,25 @@ impl Error {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof => {
                 "the file looks cut short; was it copied completely?".to_owned()
             }
+            Self::Server(trouble) => return trouble.hint(),
+            Self::Taken(taken) => Taken::remedy(taken),
+            Self::NoFunctions(_) => "install scripts instead, which every server knows: --scripts".to_owned(),
+            Self::NotInstalled => "tollgate redis install URL; or measure the script: --script".to_owned(),
+            Self::Undecided => "tollgate redis doctor URL says how the server is".to_owned(),
             _ => return None,
         })
+    }
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Self {
+        Self::Server(trouble)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
 }
 

@@ -9,6 +9,10 @@
 //! | `text.rs` | numbers and tables for people |
 //! | `replay/` | `tollgate replay`: a policy over recorded traffic |
 //! | `explain/` | `tollgate explain`: what a policy promises, why a decision came out |
+//! | `decide/` | `tollgate check`, `peek`, `reset`, `refund`: one question to a store |
+//! | `redis/` | `tollgate redis`: install, doctor, script, compact |
+//! | `bench/` | `tollgate bench`: what policies and dialects cost a server |
+//! | `server/` | connections to servers, for administration and measuring |
 //!
 //! The surface is the command line; the library is only there to be called by `main`.
 
@@ -18,11 +22,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod bench;
+mod decide;
 mod error;
 mod explain;
 mod moment;
 mod policy;
+mod redis;
 mod replay;
+mod server;
 mod text;
 
 // One generator of numbers for tests and example logs.
@@ -46,16 +54,38 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
         }
     };
-    let outcome = match &cli.command {
-        Command::Replay(args) => replay::run(args),
-        Command::Explain(args) => explain::run(args),
-    };
-    match outcome.and_then(|output| print(&output)) {
-        Ok(()) => ExitCode::SUCCESS,
+    match run(&cli.command).and_then(|answer| print(&answer.text).map(|()| answer.code)) {
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
             let _ = write!(std::io::stderr(), "{}", error.report());
             ExitCode::from(FAILED)
         }
+    }
+}
+
+fn run(command: &Command) -> Result<Answer, Error> {
+    match command {
+        Command::Check(args) => decide::check(args),
+        Command::Peek(args) => decide::peek(args),
+        Command::Reset(args) => decide::reset(args),
+        Command::Refund(args) => decide::refund(args),
+        Command::Replay(args) => replay::run(args).map(Answer::from),
+        Command::Explain(args) => explain::run(args).map(Answer::from),
+        Command::Redis(args) => redis::run(args),
+        Command::Bench(args) => bench::run(args).map(Answer::from),
+    }
+}
+
+/// What a command has to say, and the exit code it ends with.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) code: u8,
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self { text, code: 0 }
     }
 }
 

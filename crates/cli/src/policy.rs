@@ -31,3 +31,11 @@ pub(crate) fn parse(text: &str, mode: ModeArg) -> Result<Policy, Error> {
         Err(error) => Err(Error::Policy { text: text.to_owned(), error }),
     }
 }
+
+/// The policy under a name, if there is one.
+pub(crate) fn named(policy: Policy, name: Option<&str>) -> Result<Policy, Error> {
+    let Some(name) = name else { return Ok(policy) };
+    let found = name.to_owned();
+    let expected = "a name of letters, digits, - and _";
+    policy.with_name(name).map_err(|_| Error::Argument { what: "--name", found, expected })
+}

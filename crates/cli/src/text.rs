@@ -83,6 +83,11 @@ pub(crate) fn shown_key(bytes: &[u8], width: usize) -> String {
     format!("{front}…{back}")
 }
 
+/// A JSON document with a line's end. What is printed are strings and numbers, which always have one.
+pub(crate) fn json(document: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(document).unwrap_or_default() + "\n"
+}
+
 /// A line broken at spaces so that it fits a terminal; what follows keeps its indent.
 pub(crate) fn wrapped(line: &str) -> String {
     let indent = line.len() - line.trim_start_matches(' ').len();
@@ -105,6 +110,13 @@ pub(crate) fn wrapped(line: &str) -> String {
     }
     text.push('\n');
     text
+}
+
+/// A line that begins with `head`; what does not fit beside it stands below, where the text began.
+pub(crate) fn hanging(head: &str, text: &str) -> String {
+    let width = head.chars().count();
+    let lines = wrapped(&format!("{}{text}", " ".repeat(width)));
+    format!("{head}{}", lines.get(width..).unwrap_or_default())
 }
 
 /// The width of a terminal nobody has made wider.
@@ -205,6 +217,10 @@ mod tests {
         let long = wrapped(&format!("  {}", "word ".repeat(40)));
         assert!(long.lines().count() == 3 && long.lines().all(|line| line.len() <= 80 && line.starts_with("  word")));
         assert_eq!(wrapped(&"x".repeat(100)), format!("{}\n", "x".repeat(100)));
+        let long = hanging("  ok  ", &"word ".repeat(20));
+        assert!(
+            long.starts_with("  ok  word") && long.lines().nth(1).is_some_and(|line| line.starts_with("      word"))
+        );
     }
 
     #[test]

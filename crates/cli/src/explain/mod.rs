@@ -1,6 +1,8 @@
-//! `tollgate explain`: what a policy promises, and with `--at` why a decision comes out.
+//! `tollgate explain`: what a policy promises, with `--at` why a decision comes out, and with `--key` how a
+//! key stands in a store.
 
 mod events;
+mod live;
 mod report;
 
 use clap::Args;
@@ -8,6 +10,7 @@ use tollgate_core::{Explanation, KeyState, Policy, Request, explain};
 
 use crate::error::Error;
 use crate::policy::{self, ModeArg};
+use crate::server::StoreArgs;
 use events::Event;
 
 const EXAMPLES: &str = "\
@@ -16,11 +19,13 @@ Examples:
   tollgate explain \"10/s gcra burst=20\" --json
   tollgate explain \"1/5s, 5/h\" --at 0s,1s,4.5s,5s
   tollgate explain 100/min --at 0sx60 --at 30sx60 --mode nary
+  tollgate explain 100/min --key user:42 --store redis://127.0.0.1:6379
 
 Events of --at are made by one key, in the order given. An event is a time and
 perhaps xCOST: 4.5s, 1500ms, 2minx5, or RFC 3339 such as 2026-01-05T09:00:00Z.
 Offsets count from 2024-01-01T00:00:00Z, a Monday, so that the windows of
-align=clock begin at 0s. Exit code: 0 done, 2 error.";
+align=clock begin at 0s. --key looks at a key in a store and charges nothing.
+Exit code: 0 done, 2 error.";
 
 /// What `tollgate explain` takes.
 #[derive(Args, Debug)]
@@ -37,6 +42,21 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub(crate) at: Vec<String>,
 
+    /// Show how this key stands in the store now
+    #[arg(long, conflicts_with = "at")]
+    pub(crate) key: Option<String>,
+
+    /// With --key: how many units to ask for
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "key")]
+    pub(crate) cost: u64,
+
+    /// The policy's name, which its state is filed under
+    #[arg(long, requires = "key")]
+    pub(crate) name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
     /// Print one JSON document instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -51,6 +71,9 @@ struct Decided {
 /// Runs the command; answers what to print.
 pub(crate) fn run(args: &ExplainArgs) -> Result<String, Error> {
     let policy = policy::parse(&args.policy, args.mode)?;
+    if let Some(key) = &args.key {
+        return live::run(args, &policy::named(policy, args.name.as_deref())?, key);
+    }
     let events = args.at.iter().map(|text| Event::parse(text)).collect::<Result<Vec<_>, _>>()?;
     events::refuse_mixture(&events)?;
     let decided = decide(&policy, events);

@@ -1,11 +1,21 @@
 //! The built binary from end to end. One test program, since each would link everything anew.
 
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod decide;
+#[cfg(test)]
 mod differential;
 #[cfg(test)]
 mod example_log;
 #[cfg(test)]
 mod explain;
+#[cfg(test)]
+mod redis_doctor;
+#[cfg(test)]
+mod redis_install;
+#[cfg(test)]
+mod redis_script;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]

@@ -29,10 +29,26 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Its output, if it ended with this code and no complaint.
+    #[track_caller]
+    pub(crate) fn ended(self, code: i32) -> String {
+        assert_eq!((self.code, self.err.as_str()), (Some(code), ""), "{}", self.out);
+        self.out
+    }
+}
+
+/// Its output as JSON.
+#[track_caller]
+pub(crate) fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap()
+}
+
 /// Runs `tollgate` with these arguments and this input.
 pub(crate) fn tollgate(args: &[&str], input: &[u8]) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .args(args)
+        .env_remove("TOLLGATE_STORE")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,0 +1,35 @@
+//! Function names of ours that a library of somebody else holds.
+
+use std::fmt;
+
+/// A library that stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Where.
+    pub(crate) node: String,
+    /// The library that holds them.
+    pub(crate) library: String,
+    /// What they are called.
+    pub(crate) functions: Vec<String>,
+}
+
+impl Taken {
+    /// What to do about all of them.
+    pub(crate) fn remedy(taken: &[Self]) -> String {
+        let mut libraries: Vec<&str> = taken.iter().map(|taken| taken.library.as_str()).collect();
+        libraries.sort_unstable();
+        libraries.dedup();
+        format!(
+            "if nobody calls it any more, remove it with FUNCTION DELETE {}; or keep it, and install the functions whose \
+             names end in {version} (--only tollgate{version}) or scripts (--scripts)",
+            libraries.join(" and FUNCTION DELETE "),
+            version = tollgate_lua::VERSION
+        )
+    }
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: library {} holds {}", self.node, self.library, self.functions.join(", "))
+    }
+}

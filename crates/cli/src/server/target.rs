@@ -1,0 +1,207 @@
+//! Where the servers are, read from a URL of the forms that the store reads.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use redis::{ConnectionAddr, IntoConnectionInfo};
+use rustls::ClientConfig;
+
+use super::{Authority, Trouble, tls};
+
+const FORMS: &str = "redis://, rediss://, redis+cluster://, redis+sentinel:// or unix://";
+const SENTINEL_PORT: u16 = 26_379;
+
+/// Where the servers are and who we are there. It has no `Debug`: it holds a password.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) form: Form,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) login: Login,
+    /// Whom to trust, if the way is encrypted.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+}
+
+/// What stands behind the addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One server.
+    One,
+    /// Some nodes of a cluster.
+    Cluster,
+    /// Sentinels who know the master of this name.
+    Sentinel(String),
+}
+
+/// The address of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    Tcp(String, u16),
+    Unix(PathBuf),
+}
+
+/// Who we are there.
+#[derive(Clone, Default)]
+pub(crate) struct Login {
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) db: i64,
+}
+
+impl Target {
+    /// Reads a URL.
+    pub(crate) fn parse(url: &str, authority: &Authority) -> Result<Self, Trouble> {
+        let (scheme, rest) = url.split_once("://").ok_or(Trouble::Url(FORMS))?;
+        if scheme == "unix" {
+            let (host, login) = read(url)?;
+            return Ok(Self { form: Form::One, hosts: vec![host], login, tls: None });
+        }
+        let (form, encrypted) = match scheme.strip_prefix("rediss") {
+            Some(form) => (form, true),
+            None => (scheme.strip_prefix("redis").ok_or(Trouble::Url(FORMS))?, false),
+        };
+        let (authority_part, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+        let (user, hosts) = authority_part.rsplit_once('@').unwrap_or(("", authority_part));
+        let user = if user.is_empty() { String::new() } else { format!("{user}@") };
+        let (form, path, port) = match form {
+            "" => (Form::One, path.to_owned(), None),
+            "+cluster" => (Form::Cluster, path.to_owned(), None),
+            "+sentinel" => {
+                let (master, db) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_matches('/'), ""));
+                (Form::Sentinel(master.to_owned()), format!("/{db}"), Some(SENTINEL_PORT))
+            }
+            _ => return Err(Trouble::Url(FORMS)),
+        };
+        let mut found = Vec::new();
+        let mut login = Login::default();
+        for host in hosts.split(',') {
+            let host = with_port(host, port);
+            let (host, whose) = read(&format!("redis://{user}{host}{path}"))?;
+            found.push(host);
+            login = whose;
+        }
+        judge(&form, &found, &login)?;
+        let tls = if encrypted { Some(tls::config(authority)?) } else { None };
+        Ok(Self { form, hosts: found, login, tls })
+    }
+}
+
+impl Target {
+    /// Whether the URL names a cluster.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.form == Form::Cluster
+    }
+
+    /// The same hosts as nodes of a cluster, without the login.
+    pub(crate) fn as_cluster(&self) -> String {
+        Self { form: Form::Cluster, ..self.clone() }.to_string()
+    }
+}
+
+/// As it may be printed: without the login.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts: Vec<String> = self.hosts.iter().map(Host::to_string).collect();
+        let hosts = hosts.join(",");
+        if matches!(self.hosts.first(), Some(Host::Unix(_))) {
+            return write!(f, "unix://{hosts}");
+        }
+        let scheme = if self.tls.is_some() { "rediss" } else { "redis" };
+        let login = if self.login.user.is_some() || self.login.password.is_some() { "…@" } else { "" };
+        match &self.form {
+            Form::One if self.login.db != 0 => write!(f, "{scheme}://{login}{hosts}/{}", self.login.db),
+            Form::One => write!(f, "{scheme}://{login}{hosts}"),
+            Form::Cluster => write!(f, "{scheme}+cluster://{login}{hosts}"),
+            Form::Sentinel(master) => write!(f, "{scheme}+sentinel://{login}{hosts}/{master}"),
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+fn judge(form: &Form, hosts: &[Host], login: &Login) -> Result<(), Trouble> {
+    match form {
+        Form::One if hosts.len() > 1 => Err(Trouble::Url("one host, or redis+cluster:// before several")),
+        Form::Cluster if login.db != 0 => Err(Trouble::Url("no database behind a cluster, which has only database 0")),
+        Form::Sentinel(master) if master.is_empty() => {
+            Err(Trouble::Url("the name of the master behind the sentinels, as in …:26379/mymaster"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn with_port(host: &str, port: Option<u16>) -> String {
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && !port.contains(']'));
+    match port {
+        Some(port) if !has_port => format!("{host}:{port}"),
+        _ => host.to_owned(),
+    }
+}
+
+/// One address and login, as the client library reads them.
+fn read(url: &str) -> Result<(Host, Login), Trouble> {
+    let expected = Trouble::Url("[user:password@]host[:port][/db] behind the scheme");
+    let info = url.into_connection_info().map_err(|_| expected.clone())?;
+    let host = match info.addr() {
+        ConnectionAddr::Tcp(host, port) if !host.is_empty() => {
+            Host::Tcp(host.trim_matches(['[', ']']).to_owned(), *port)
+        }
+        ConnectionAddr::Unix(path) => Host::Unix(path.clone()),
+        _ => return Err(expected),
+    };
+    let settings = info.redis_settings();
+    let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
+    let login = Login { user: given(settings.username()), password: given(settings.password()), db: settings.db() };
+    Ok((host, login))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(url: &str) -> Result<String, String> {
+        let target = Target::parse(url, &Authority::default());
+        target.map(|target| target.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn urls_are_read_and_shown_without_their_login() {
+        for (url, expected) in [
+            ("redis://localhost", "redis://localhost:6379"),
+            ("redis://ann:s%3Acret@[::1]:7000/3", "redis://…@[::1]:7000/3"),
+            ("rediss://:secret@example.com", "rediss://…@example.com:6379"),
+            ("redis+cluster://u:secret@a:1,b:2,c", "redis+cluster://…@a:1,b:2,c:6379"),
+            ("redis+sentinel://a,b:5/mymaster/2", "redis+sentinel://a:26379,b:5/mymaster"),
+            ("unix:///run/redis.sock", "unix:///run/redis.sock"),
+        ] {
+            assert_eq!(shown(url).as_deref(), Ok(expected), "{url}");
+        }
+        let target = Target::parse("redis://ann:s%3Acret@h/3", &Authority::default()).ok().unwrap();
+        assert_eq!((target.login.user.as_deref(), target.login.password.as_deref()), (Some("ann"), Some("s:cret")));
+    }
+
+    #[test]
+    fn wrong_urls_say_what_was_expected_and_not_what_was_given() {
+        for url in [
+            "localhost",
+            "tollgate://u:secret@a",
+            "redis://a:secret@",
+            "redis://secret:x:y",
+            "redis://a,secret:5",
+            "redis+cluster://a/secret",
+            "redis+cluster://a/3",
+            "redis+sentinel://secret",
+        ] {
+            let error = shown(url).unwrap_err();
+            assert!(error.contains("expected") && !error.contains("secret"), "{url}: {error}");
+        }
+    }
+}

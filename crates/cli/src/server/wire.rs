@@ -1,0 +1,188 @@
+//! One connection to one server: a command, its reply. Everything has a time limit.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Parser, Value};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use super::target::{Host, Login};
+use super::{Target, Trouble};
+
+const CONNECT: Duration = Duration::from_secs(3);
+const REPLY: Duration = Duration::from_secs(10);
+/// Commands whose second word says what they do.
+const GROUPS: [&str; 8] = ["ACL", "CLIENT", "CLUSTER", "CONFIG", "FUNCTION", "MEMORY", "SCRIPT", "SENTINEL"];
+
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
+
+/// An open connection.
+pub(crate) struct Wire {
+    stream: Box<dyn Stream>,
+    parser: Parser,
+    place: String,
+}
+
+impl Wire {
+    /// Connects and logs in.
+    pub(crate) fn open(target: &Target, host: &Host) -> Result<Self, Trouble> {
+        let mut wire = Self::connect(target, host)?;
+        wire.log_in(&target.login)?;
+        Ok(wire)
+    }
+
+    /// Connects, as nobody yet.
+    pub(super) fn connect(target: &Target, host: &Host) -> Result<Self, Trouble> {
+        let stream = reach(target.tls.as_ref(), host)
+            .map_err(|error| Trouble::Away { place: host.to_string(), why: plain(&error) })?;
+        Ok(Self { stream, parser: Parser::new(), place: host.to_string() })
+    }
+
+    /// Where it leads.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// A command and its reply; an error of the server is an error.
+    pub(crate) fn ask<T: AsRef<[u8]>>(&mut self, words: &[T]) -> Result<Value, Trouble> {
+        let mut bytes = Vec::new();
+        write_command(&mut bytes, words);
+        self.send(&bytes)?;
+        let reply = self.receive()?;
+        self.judge(reply, || name(words))
+    }
+
+    /// As [`Wire::ask`], read as `T`.
+    pub(crate) fn query<T: redis::FromRedisValue>(&mut self, words: &[&str]) -> Result<T, Trouble> {
+        let odd = Trouble::Odd { place: self.place.clone(), doing: name(words) };
+        redis::from_redis_value(self.ask(words)?).map_err(|_| odd)
+    }
+
+    /// Sends commands that were written before.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        let sent = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
+        sent.map_err(|error| Trouble::Away { place: self.place.clone(), why: plain(&error) })
+    }
+
+    /// The next reply, an error of the server among them.
+    pub(crate) fn receive(&mut self) -> Result<Value, Trouble> {
+        let reply = self.parser.parse_value(&mut self.stream);
+        reply.map_err(|error| {
+            let why = if error.is_timeout() { format!("no reply within {REPLY:?}") } else { error.to_string() };
+            Trouble::Away { place: self.place.clone(), why }
+        })
+    }
+
+    /// The reply, if it is no error.
+    pub(crate) fn judge(&self, reply: Value, doing: impl Fn() -> String) -> Result<Value, Trouble> {
+        match reply {
+            Value::ServerError(error) => Err(Trouble::Refused {
+                place: self.place.clone(),
+                doing: doing(),
+                code: error.code().to_owned(),
+                why: error.details().unwrap_or_default().to_owned(),
+            }),
+            reply => Ok(reply),
+        }
+    }
+
+    fn log_in(&mut self, login: &Login) -> Result<(), Trouble> {
+        match (&login.user, &login.password) {
+            (Some(user), password) => {
+                self.ask(&["AUTH", user, password.as_deref().unwrap_or_default()])?;
+            }
+            (None, Some(password)) => {
+                self.ask(&["AUTH", password])?;
+            }
+            (None, None) => {}
+        }
+        if login.db != 0 {
+            self.ask(&["SELECT", &login.db.to_string()])?;
+        }
+        // Refused before anything else is tried, if a password is needed and none was given.
+        match self.ask(&["PING"]) {
+            Err(error) if !error.is_forbidden() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes a command as servers read it.
+pub(crate) fn write_command<T: AsRef<[u8]>>(bytes: &mut Vec<u8>, words: &[T]) {
+    // Writing to memory does not fail.
+    let _ = write!(bytes, "*{}\r\n", words.len());
+    for word in words {
+        let word = word.as_ref();
+        let _ = write!(bytes, "${}\r\n", word.len());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+}
+
+/// What a command is called in messages, without its arguments: one of them may be a password.
+fn name<T: AsRef<[u8]>>(words: &[T]) -> String {
+    let word = |place: usize| words.get(place).map(|word| String::from_utf8_lossy(word.as_ref()).into_owned());
+    let first = word(0).unwrap_or_default();
+    match word(1) {
+        Some(second) if GROUPS.contains(&first.as_str()) => format!("{first} {second}"),
+        _ => first,
+    }
+}
+
+fn reach(tls: Option<&Arc<ClientConfig>>, host: &Host) -> std::io::Result<Box<dyn Stream>> {
+    match host {
+        Host::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(REPLY))?;
+            stream.set_write_timeout(Some(REPLY))?;
+            Ok(Box::new(stream))
+        }
+        Host::Tcp(name, port) => {
+            let stream = dial(name, *port)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(REPLY))?;
+            stream.set_write_timeout(Some(REPLY))?;
+            let Some(config) = tls else { return Ok(Box::new(stream)) };
+            let name = ServerName::try_from(name.clone()).map_err(std::io::Error::other)?;
+            let session = ClientConnection::new(config.clone(), name).map_err(std::io::Error::other)?;
+            Ok(Box::new(StreamOwned::new(session, stream)))
+        }
+    }
+}
+
+/// The first address of the name that answers.
+fn dial(name: &str, port: u16) -> std::io::Result<TcpStream> {
+    let mut last = std::io::Error::other("the name has no address");
+    for address in (name, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// `Connection refused` without the system's number for it.
+fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_named_without_what_may_be_secret() {
+        assert_eq!(name(&["AUTH", "ann", "secret"]), "AUTH");
+        assert_eq!(name(&["FUNCTION", "LOAD", "REPLACE"]), "FUNCTION LOAD");
+        let mut bytes = Vec::new();
+        write_command(&mut bytes, &["GET", "a"]);
+        assert_eq!(bytes, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
+    }
+}
