@@ -108,6 +108,13 @@ pub(crate) fn embedded(args: &[&str]) -> Result<(), Failure> {
     run_with("cargo", &all, &PEERS)
 }
 
+/// `cargo xtask bench redis`: what a call costs inside one redis-server.
+pub(crate) fn redis(args: &[&str]) -> Result<(), Failure> {
+    let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-bench", "--bin", "bench-redis", "--"];
+    all.extend(args);
+    run("cargo", &all)
+}
+
 /// The comparison still builds.
 pub(crate) fn check_peers() -> Result<(), Failure> {
     run_with("cargo", &["fmt", "--manifest-path", "bench/Cargo.toml", "--check"], &PEERS)?;

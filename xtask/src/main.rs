@@ -1,7 +1,9 @@
 //! `cargo xtask`: everything this repository does, one command each.
 
 mod bench;
+mod clients;
 mod guides;
+mod install;
 mod mutants;
 mod run;
 
@@ -17,6 +19,13 @@ cargo xtask COMMAND
   laws [ARGS]          the laws alone, e.g. cargo xtask laws --cases 1_000_000
   fuzz policy [N]      N random texts into the policy parser (10 million)
   mutants [WORD]       the kernel broken on purpose: every mutant (with WORD) must be caught
+  traces [ARGS]        random traces through kernel, Lua script and Lua function (1 million operations)
+  lua-faults [WORD]    the Lua broken on purpose: a trace must find every fault (with WORD)
+  conformance URL      vectors and traces against a Redis or Valkey of yours; its other keys stay as they are
+  valkey               the same against a Valkey server, fetched if there is none
+  torture [ARGS]       crowds, clusters, cut connections, outages and clocks against the Redis store
+  clients              the guides' commands and clients of other languages, against a server
+  install              what the tests need from the machine, installed
   models [N]           every interleaving of slots and shards, and N random schedules of the store (100,000)
   campaign [ARGS]      threads against the embedded store, every interval checked (100 million operations)
   hostile [ARGS]       50 million distinct keys against a cap of 256 MB
@@ -24,6 +33,7 @@ cargo xtask COMMAND
   bench kernel         nanoseconds and instructions a decision (needs valgrind)
   bench replay [N]     lines a second over N lines of 100,000 keys (10 million)
   bench embedded [..]  the embedded store beside its peers: nanoseconds, ratios, bytes, pauses
+  bench redis [..]     calls inside a redis-server: CPU against an empty script, logs, bytes (--quick, --only WORD)
   bench algorithms     nanoseconds a check and bytes a key of each algorithm
 ";
 
@@ -37,6 +47,13 @@ fn main() -> ExitCode {
         ["fuzz", "policy", cases] => laws(&["--fuzz", cases]),
         ["mutants"] => mutants::mutants(""),
         ["mutants", word] => mutants::mutants(word),
+        ["traces", args @ ..] => tool("traces", args),
+        ["lua-faults", args @ ..] => tool("lua-faults", args),
+        ["conformance", url] => conformance(url),
+        ["valkey"] => valkey(),
+        ["torture", args @ ..] => torture(args),
+        ["clients"] => build_and_clients(),
+        ["install"] => install::install(),
         ["models"] => models("100000"),
         ["models", schedules] => models(schedules),
         ["campaign"] => tool("campaign", &["--operations", "100_000_000"]),
@@ -47,6 +64,7 @@ fn main() -> ExitCode {
         ["bench", "replay"] => bench::replay("10_000_000"),
         ["bench", "replay", lines] => bench::replay(lines),
         ["bench", "embedded", args @ ..] => bench::embedded(args),
+        ["bench", "redis", args @ ..] => bench::redis(args),
         ["bench", "algorithms"] => bench::algorithms(),
         _ => {
             eprint!("{HELP}");
@@ -64,12 +82,14 @@ fn main() -> ExitCode {
 
 fn test() -> Result<(), Failure> {
     let started = Instant::now();
+    install::install()?;
     run("cargo", &["fmt", "--all", "--check"])?;
     run("cargo", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     run("cargo", &["test", "--workspace", "--quiet"])?;
     models("20000")?;
     examples()?;
     build_and_guide()?;
+    clients::clients()?;
     bench::check_peers()?;
     mutants::mutants("")?;
     println!("all tests passed in {:.0?}", started.elapsed());
@@ -91,6 +111,46 @@ fn models(schedules: &str) -> Result<(), Failure> {
 /// A program of conformance, built for speed.
 fn tool(name: &str, args: &[&str]) -> Result<(), Failure> {
     let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-conformance", "--bin", name, "--"];
+    all.extend(args);
+    run("cargo", &all)
+}
+
+/// Vectors and traces against a server that is not ours.
+fn conformance(url: &str) -> Result<(), Failure> {
+    conformance_with(&[("TOLLGATE_CONFORMANCE_URL", url)])
+}
+
+fn conformance_with(set: &[(&str, &str)]) -> Result<(), Failure> {
+    let program = ["run", "--release", "--quiet", "--package", "tollgate-conformance", "--bin"];
+    for home in ["script", "function"] {
+        let mut args = [&program[..], &["vectors", "--", "--home", home, "--check"]].concat();
+        let files = vectors()?;
+        args.extend(files.iter().map(String::as_str));
+        run_with("cargo", &args, set)?;
+    }
+    run_with("cargo", &[&program[..], &["traces", "--", "--operations", "100_000"]].concat(), set)
+}
+
+fn vectors() -> Result<Vec<String>, Failure> {
+    let mut files = Vec::new();
+    for file in std::fs::read_dir(run::root().join("crates/conformance/vectors"))? {
+        let path = file?.path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            files.push(path.display().to_string());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The homes in Redis on a Valkey server.
+fn valkey() -> Result<(), Failure> {
+    let path = run::output("cargo", &["run", "--quiet", "--package", "tollgate-servers", "--example", "valkey"])?;
+    conformance_with(&[("TOLLGATE_REDIS_SERVER", path.trim())])
+}
+
+fn torture(args: &[&str]) -> Result<(), Failure> {
+    let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-torture", "--"];
     all.extend(args);
     run("cargo", &all)
 }
@@ -123,6 +183,11 @@ fn plot() -> Result<(), Failure> {
 fn build_and_guide() -> Result<(), Failure> {
     run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
     guides::guides()
+}
+
+fn build_and_clients() -> Result<(), Failure> {
+    run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
+    clients::clients()
 }
 
 fn laws(args: &[&str]) -> Result<(), Failure> {

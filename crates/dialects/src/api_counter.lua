@@ -15,6 +15,12 @@ local function api_number(text, key)
   return number or nil
 end
 
+-- What was counted in the minute that began at `start`.
+local function api_count(key, start)
+  local name = api_minute_key(key, start)
+  return api_number(call('GET', name), name) or 0
+end
+
 local function api_counter(keys, args)
   local t, _, least = clock(args)
   local key = one_key(keys)
@@ -31,7 +37,11 @@ local function api_counter(keys, args)
   if last then
     state[1] = last * 1000000 - last * 1000000 % API_MINUTE
     ahead = state[1] <= t + API_MINUTE and last or 0
-    state[2] = t < state[1] + API_MINUTE and api_number(call('GET', api_minute_key(key, state[1])), key) or 0
+    state[2] = t < state[1] + API_MINUTE and api_count(key, state[1]) or 0
+  else
+    -- Counted by somebody who keeps no data beside it.
+    state[1] = t - t % API_MINUTE
+    state[2] = api_count(key, state[1])
   end
   local corrected = fixed.correct(rule, state, t)
   local ends = fixed.look(rule, state, t)

@@ -51,3 +51,7 @@ pub use error::OpenError;
 pub use settings::Packaging;
 pub use stats::Stats;
 pub use store::Redis;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/redis.md")]
+struct Guide;

@@ -83,8 +83,8 @@ fn rights_that_a_user_lacks_are_named() {
     assert_eq!(text(out.clone(), "rights"), "the user may not SET on tg:* keys");
     assert_eq!(text(out, "loading"), "the user may not FUNCTION LIST, FUNCTION LOAD");
     // What the remedy gives is enough to decide; the rest is not seen, and that is said.
-    let remedy = "~tg:* +@connection +@scripting +cluster|slots +time +get +set +pexpire +pttl +unlink +del +hget +hset \
-                  +hdel +hmget";
+    let remedy = "~tg:* +ping +hello +select +role +cluster|slots +cluster|info +fcall +fcall_ro +evalsha +eval +time \
+                  +get +set +pexpire +pttl +unlink +del +hget +hset +hdel";
     let out = user("least", &remedy.split(' ').collect::<Vec<_>>()).ok();
     assert_eq!(text(out.clone(), "rights"), "calls, and what they do to tg:* keys, are allowed");
     assert_eq!(text(out, "eviction"), "cannot tell: the server refuses INFO");

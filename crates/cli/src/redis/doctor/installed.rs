@@ -22,7 +22,7 @@ pub(super) fn libraries(node: &mut Node, _: &Facts) -> Result<Finding, Trouble> 
         taken.extend(libraries::taken(&mut node.wire, names)?);
     }
     if let Some(taken) = taken.first() {
-        let text = format!("{} of library {} stand in the way of ours", taken.functions.join(", "), taken.library);
+        let text = format!("library {} holds {}, names of ours", taken.library, taken.functions.join(", "));
         return Ok(Finding::warning("libraries", text, super::super::Taken::remedy(std::slice::from_ref(taken))));
     }
     let state = |word: &str, libraries: &[String]| match libraries {

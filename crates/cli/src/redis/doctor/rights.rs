@@ -8,8 +8,8 @@ use super::finding::Finding;
 use crate::server::value::{items, text};
 use crate::server::{Node, Trouble, Wire};
 
-const REMEDY: &str = "ACL SETUSER NAME ~tg:* +@connection +@scripting +cluster|slots +time +get +set +pexpire +pttl \
-                      +unlink +del +hget +hset +hdel +hmget";
+const REMEDY: &str = "ACL SETUSER NAME ~tg:* +ping +hello +select +role +cluster|slots +cluster|info +fcall +fcall_ro \
+                      +evalsha +eval +time +get +set +pexpire +pttl +unlink +del +hget +hset +hdel";
 
 /// Answers which of the commands that the Lua calls would be refused.
 const PROBE: &str = "\
@@ -17,7 +17,7 @@ if not redis.acl_check_cmd then return false end
 local key, refused = KEYS[1], {}
 for _, command in ipairs({
   {'TIME'}, {'GET', key}, {'SET', key, 'x', 'PX', '1'}, {'PEXPIRE', key, '1'}, {'PTTL', key}, {'UNLINK', key},
-  {'DEL', key}, {'HGET', key, 'f'}, {'HSET', key, 'f', 'v'}, {'HDEL', key, 'f'}, {'HMGET', key, 'f'},
+  {'DEL', key}, {'HGET', key, 'f'}, {'HSET', key, 'f', 'v'}, {'HDEL', key, 'f'},
 }) do
   if not redis.acl_check_cmd(unpack(command)) then refused[#refused + 1] = command[1] end
 end
@@ -65,7 +65,7 @@ pub(super) fn loading(node: &mut Node, _: &Facts) -> Result<Finding, Trouble> {
         false => Finding::warning(
             "loading",
             format!("the user may not {}", refused.join(", ")),
-            "stores use scripts then; or ACL SETUSER NAME +function, or let another user run tollgate redis install",
+            "what is installed can be used, else stores use scripts; or ACL SETUSER NAME +function, or let another user run tollgate redis install",
         ),
     })
 }

@@ -1,0 +1,285 @@
+//! What the guides say of Redis, tried on a server: their transcripts, and clients of other languages.
+//!
+//! | fence | what is in it |
+//! |---|---|
+//! | `redis` | `> COMMAND`, and the reply as `redis-cli --no-raw` prints it |
+//! | `console server` | `$ COMMAND` of a shell, and what it prints; 127.0.0.1:6379 is the server |
+//! | `python`, `js` | lines that are in `docs/clients`, whose programs are run |
+//!
+//! `…` stands for any digits, and how far columns are apart does not matter.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::install;
+use crate::run::{Failure, output, root};
+
+const GUIDES: [&str; 2] = ["docs/redis.md", "docs/moving.md"];
+/// Lines of a guide in a language, and the program they are taken from.
+const QUOTED: [(&str, &str); 2] = [("python", "docs/clients/python.py"), ("js", "docs/clients/node.mjs")];
+/// The server that guides speak of.
+const SPOKEN: &str = "127.0.0.1:6379";
+/// The user that docs/redis.md makes, and the password.
+const GATE: &str = "gate:sesame";
+
+/// A command of a guide, and what it is said to print.
+struct Step {
+    place: String,
+    fence: String,
+    command: String,
+    printed: String,
+}
+
+/// `cargo xtask clients`: the transcripts and programs of the guides against a server. The command
+/// `tollgate` must be built.
+pub(crate) fn clients() -> Result<(), Failure> {
+    let clients = install::clients()?;
+    let desk = root().join("target/clients/desk");
+    fs::create_dir_all(&desk)?;
+    let mut steps = 0;
+    for guide in GUIDES {
+        let server = Server::start(&desk)?;
+        let text = fs::read_to_string(root().join(guide))?;
+        quotes(guide, &text)?;
+        for step in read(guide, &text)? {
+            server.check(&step, &desk)?;
+            steps += 1;
+        }
+        for program in programs(guide) {
+            server.program(&clients, program)?;
+        }
+    }
+    println!("clients: {steps} commands on a server print what the guides say");
+    if steps == 0 { Err(Failure("no guide has a command for a server".to_owned())) } else { Ok(()) }
+}
+
+/// The programs whose claims a guide makes, run on the server that its transcripts leave.
+fn programs(guide: &str) -> &'static [&'static str] {
+    match guide {
+        "docs/redis.md" => &["python.py", "node.mjs", "rights.py", "once.py", "once.mjs"],
+        _ => &["moving.py"],
+    }
+}
+
+/// What stands in a guide in another language stands in the program that is run.
+fn quotes(guide: &str, text: &str) -> Result<(), Failure> {
+    for (fence, program) in QUOTED {
+        let whole = fs::read_to_string(root().join(program))?;
+        for block in blocks(text).filter(|block| block.fence == fence) {
+            if !whole.contains(&block.text) {
+                return Err(Failure(format!("{guide}:{}: not in {program}:\n{}", block.line, block.text)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A fenced part of a guide.
+struct Block {
+    fence: String,
+    line: usize,
+    text: String,
+}
+
+fn blocks(text: &str) -> impl Iterator<Item = Block> {
+    let (mut found, mut open) = (Vec::new(), None);
+    for (number, line) in text.lines().enumerate() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(fence), None) => {
+                open = Some(Block { fence: fence.to_owned(), line: number + 2, text: String::new() });
+            }
+            (Some(_), block) => found.extend(block.take()),
+            (None, Some(block)) => {
+                block.text += line;
+                block.text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    found.into_iter()
+}
+
+fn read(guide: &str, text: &str) -> Result<Vec<Step>, Failure> {
+    let mut steps: Vec<Step> = Vec::new();
+    for block in blocks(text) {
+        let sign = match block.fence.as_str() {
+            "redis" => "> ",
+            "console server" => "$ ",
+            _ => continue,
+        };
+        let first = steps.len();
+        for (number, line) in block.text.lines().enumerate() {
+            let place = format!("{guide}:{}", block.line + number);
+            if let Some(command) = line.strip_prefix(sign) {
+                let (fence, command) = (block.fence.clone(), command.to_owned());
+                steps.push(Step { place, fence, command, printed: String::new() });
+                continue;
+            }
+            let step = steps.get_mut(first..).and_then(|steps| steps.last_mut());
+            let step = step.ok_or_else(|| Failure(format!("{place}: expected a command after {sign:?}: {line}")))?;
+            step.printed += line;
+            step.printed.push('\n');
+        }
+    }
+    Ok(steps)
+}
+
+/// A server of our own, gone when it is dropped.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// Starts one on a port that was free; another program may take it first, so this is tried a few times.
+    fn start(desk: &Path) -> Result<Self, Failure> {
+        for _ in 0..5 {
+            let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+            let child = Command::new("redis-server")
+                .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()])
+                .current_dir(desk)
+                .stdout(Stdio::null())
+                .spawn()
+                .map_err(|error| Failure(format!("redis-server: {error}; cargo xtask install brings it")))?;
+            let server = Self { child, port };
+            if server.answers() {
+                return Ok(server);
+            }
+        }
+        Err(Failure("redis-server does not start: run it by hand to see why".to_owned()))
+    }
+
+    /// Whether it is our process that answers at the port, within ten seconds.
+    fn answers(&self) -> bool {
+        let ours = format!("process_id:{}", self.child.id());
+        (0..100).any(|_| {
+            sleep(Duration::from_millis(100));
+            let told = output("redis-cli", &["-h", "127.0.0.1", "-p", &self.port.to_string(), "INFO", "server"]);
+            told.is_ok_and(|told| told.lines().any(|line| line.trim() == ours))
+        })
+    }
+
+    fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn url(&self) -> String {
+        format!("redis://{}", self.address())
+    }
+
+    /// Runs a step and compares.
+    fn check(&self, step: &Step, desk: &Path) -> Result<(), Failure> {
+        let redis_cli = format!("redis-cli --no-raw -h 127.0.0.1 -p {}", self.port);
+        let script = match step.fence.as_str() {
+            // Its own reading of quotes, as at its prompt.
+            "redis" => format!("printf '%s\\n' \"$STEP\" | {redis_cli}"),
+            _ => step.command.replace(SPOKEN, &self.address()).replace("redis-cli", &redis_cli),
+        };
+        let output = Command::new("sh")
+            .args(["-c", &format!("{{ {script}\n}} 2>&1")])
+            .env("STEP", &step.command)
+            .env("PATH", path()?)
+            .current_dir(desk)
+            .output()?;
+        let printed = String::from_utf8_lossy(&output.stdout).replace(&self.address(), SPOKEN);
+        if agrees(&step.printed, &printed) {
+            return Ok(());
+        }
+        let Step { place, command, printed: said, .. } = step;
+        Err(Failure(format!("{place}: {command}\n--- the guide says\n{said}\n--- it prints\n{printed}")))
+    }
+
+    /// Runs a program of docs/clients; it fails if a reply is not what it expects.
+    fn program(&self, clients: &install::Clients, name: &str) -> Result<(), Failure> {
+        let mut file = root().join("docs/clients").join(name);
+        let mut command = if name.ends_with(".py") {
+            Command::new(&clients.python)
+        } else {
+            // Modules are looked for beside the program, whatever NODE_PATH says.
+            let beside = clients.node_modules.join("..").join(name);
+            fs::copy(&file, &beside)?;
+            file = beside;
+            Command::new("node")
+        };
+        command.arg(&file).env("REDIS_URL", self.url()).env("GATE", GATE).env("TOLLGATE", tollgate());
+        let status = command.current_dir(root()).status()?;
+        if status.success() { Ok(()) } else { Err(Failure(format!("docs/clients/{name} failed"))) }
+    }
+}
+
+fn tollgate() -> PathBuf {
+    root().join("target/debug/tollgate")
+}
+
+/// Where a shell finds programs, ours first.
+fn path() -> Result<std::ffi::OsString, Failure> {
+    let ours = tollgate().parent().map(Path::to_path_buf).unwrap_or_default();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(ours).chain(std::env::split_paths(&others));
+    std::env::join_paths(all).map_err(|error| Failure(error.to_string()))
+}
+
+/// Whether what was printed is what was said.
+fn agrees(said: &str, printed: &str) -> bool {
+    let lines = |text: &str| -> Vec<String> {
+        let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.trim_end().lines().map(squeezed).collect()
+    };
+    let (said, printed) = (lines(said), lines(printed));
+    said.len() == printed.len() && said.iter().zip(&printed).all(|(said, printed)| matches(said, printed))
+}
+
+/// Whether a line is the other; `…` is any digits.
+fn matches(said: &str, printed: &str) -> bool {
+    let Some((before, behind)) = said.split_once('…') else { return said == printed };
+    let Some(rest) = printed.strip_prefix(before) else { return false };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    (0..=digits).any(|count| rest.get(count..).is_some_and(|rest| matches(behind, rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_and_columns_may_differ_and_nothing_else() {
+        let rows = [
+            ("1) (integer) 1", "1) (integer) 1", true),
+            ("1) (integer) 1", "1) (integer) 2", false),
+            ("a   b", "a b\n", true),
+            ("(integer) 5…", "(integer) 59999", true),
+            ("(integer) 5…", "(integer) 49999", false),
+            ("(integer) 5…", "(integer) 5x", false),
+            ("…-…", "12-3", true),
+            ("a", "a\nb", false),
+        ];
+        for (said, printed, same) in rows {
+            assert_eq!(agrees(said, printed), same, "{said:?} {printed:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_read_with_what_they_print() {
+        let text = "x\n```redis\n> A\n1\n2\n> B\n```\n```console\n$ C\n```\n```console server\n$ D\n```\n";
+        let steps = read("g", text).map_err(|failure| failure.to_string());
+        let told = steps.map(|steps| {
+            steps.iter().map(|step| format!("{} {} {:?}", step.place, step.command, step.printed)).collect::<Vec<_>>()
+        });
+        assert_eq!(
+            told.as_deref(),
+            Ok(["g:3 A \"1\\n2\\n\"", "g:6 B \"\"", "g:12 D \"\""].map(str::to_owned).as_slice())
+        );
+        assert!(read("g", "```redis\nno command\n```\n").is_err());
+    }
+}

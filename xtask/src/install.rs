@@ -1,0 +1,170 @@
+//! What tests against real servers need from the machine, made sure of: Debian packages, and clients of
+//! other languages in `target/clients`.
+//!
+//! Nothing is skipped in silence: what is there is named, what is missing is installed or is an error with
+//! the command to run.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::run::{Failure, output, root, run, run_with};
+
+const REDIS_PY: &str = "8.1.0";
+const IOREDIS: &str = "6.0.0";
+/// Asked by the scripts of Debian packages before they start a service.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// Something that has to be on the machine.
+struct Need {
+    what: &'static str,
+    package: &'static str,
+    is_there: fn() -> bool,
+}
+
+const NEEDS: [Need; 7] = [
+    Need { what: "redis-server", package: "redis-server", is_there: || answers("redis-server", &["--version"]) },
+    Need { what: "redis-cli", package: "redis-tools", is_there: || answers("redis-cli", &["--version"]) },
+    Need { what: "redis-benchmark", package: "redis-tools", is_there: || answers("redis-benchmark", &["--version"]) },
+    Need { what: "libfaketime", package: "libfaketime", is_there: faketime_is_there },
+    Need {
+        what: "python3 -m venv",
+        package: "python3-venv",
+        is_there: || answers("python3", &["-c", "import ensurepip"]),
+    },
+    Need { what: "node", package: "nodejs", is_there: || answers("node", &["--version"]) },
+    Need { what: "npm", package: "npm", is_there: || answers("npm", &["--version"]) },
+];
+
+/// `cargo xtask install`: what is missing, installed.
+pub(crate) fn install() -> Result<(), Failure> {
+    let missing = missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    packages.dedup();
+    let by_hand = format!("apt-get update && apt-get install -y --no-install-recommends {}", packages.join(" "));
+    if !answers("apt-get", &["--version"]) {
+        return Err(Failure(format!("there is no apt-get here; install what Debian calls {}", packages.join(", "))));
+    }
+    if output("id", &["-u"])?.trim() != "0" {
+        return Err(Failure(format!("only root can install packages; run as root:\n  {by_hand}")));
+    }
+    {
+        let _quiet = Quiet::begin()?;
+        run("apt-get", &["update", "--quiet"])?;
+        let args = [["install", "-y", "--no-install-recommends", "--quiet"].as_slice(), &packages].concat();
+        run_with("apt-get", &args, &[("DEBIAN_FRONTEND", "noninteractive")])?;
+    }
+    let still: Vec<&str> = self::missing().iter().map(|need| need.what).collect();
+    if still.is_empty() { Ok(()) } else { Err(Failure(format!("installed, and still missing: {}", still.join(", ")))) }
+}
+
+/// Clients of other languages, ready to run.
+pub(crate) struct Clients {
+    /// A Python that imports `redis`.
+    pub(crate) python: PathBuf,
+    /// The folder that holds `ioredis`, for NODE_PATH.
+    pub(crate) node_modules: PathBuf,
+}
+
+/// The pinned clients in `target/clients`, fetched if they are not there at that version.
+pub(crate) fn clients() -> Result<Clients, Failure> {
+    let home = root().join("target/clients");
+    fs::create_dir_all(home.join("node"))?;
+    Ok(Clients { python: redis_py(&home.join("python"))?, node_modules: ioredis(&home.join("node"))? })
+}
+
+fn redis_py(home: &Path) -> Result<PathBuf, Failure> {
+    let python = home.join("bin/python");
+    let program = text(&python)?;
+    let version = || output(program, &["-c", "import redis; print(redis.__version__)"]).unwrap_or_default();
+    if version().trim() != REDIS_PY {
+        println!("clients: fetching redis {REDIS_PY} for Python into {}", home.display());
+        run("python3", &["-m", "venv", "--clear", text(home)?])?;
+        let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        run(program, &[quiet.as_slice(), &[&format!("redis=={REDIS_PY}")]].concat())?;
+    }
+    verify("redis for Python", version().trim(), REDIS_PY)?;
+    Ok(python)
+}
+
+fn ioredis(home: &Path) -> Result<PathBuf, Failure> {
+    let modules = home.join("node_modules");
+    let package = modules.join("ioredis/package.json");
+    let script = format!("require({:?}).version", text(&package)?);
+    let version =
+        || if package.exists() { output("node", &["-p", &script]).unwrap_or_default() } else { String::new() };
+    if version().trim() != IOREDIS {
+        println!("clients: fetching ioredis {IOREDIS} for Node into {}", home.display());
+        let quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--save-exact", "--loglevel=error"];
+        let what = ["install", "--prefix", text(home)?, &format!("ioredis@{IOREDIS}")];
+        run("npm", &[what.as_slice(), &quiet].concat())?;
+    }
+    verify("ioredis for Node", version().trim(), IOREDIS)?;
+    Ok(modules)
+}
+
+fn verify(what: &str, found: &str, wanted: &str) -> Result<(), Failure> {
+    if found != wanted {
+        return Err(Failure(format!("{what}: wanted version {wanted}, found {found:?}")));
+    }
+    println!("clients: {what} {found} is there");
+    Ok(())
+}
+
+/// Says of each need whether it is met, and returns the others.
+fn missing() -> Vec<&'static Need> {
+    let (there, missing): (Vec<&Need>, Vec<&Need>) = NEEDS.iter().partition(|need| (need.is_there)());
+    for need in there {
+        println!("install: {} is there", need.what);
+    }
+    for need in &missing {
+        println!("install: {} is missing, package {}", need.what, need.package);
+    }
+    missing
+}
+
+fn answers(program: &str, args: &[&str]) -> bool {
+    let status = Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Where `tollgate-servers` looks for it.
+fn faketime_is_there() -> bool {
+    let machine = format!("/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1", std::env::consts::ARCH);
+    let places = [machine.as_str(), "/usr/lib64/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1"];
+    std::env::var_os("TOLLGATE_FAKETIME").is_some() || places.iter().any(|place| Path::new(place).exists())
+}
+
+fn text(path: &Path) -> Result<&str, Failure> {
+    path.to_str().ok_or_else(|| Failure(format!("{} is no UTF-8", path.display())))
+}
+
+/// While it lives, packages that are installed start no service. Tests start servers of their own, and a
+/// Redis on the usual port that nobody asked for is in somebody's way. A policy that is there stays.
+struct Quiet {
+    ours: bool,
+}
+
+impl Quiet {
+    fn begin() -> Result<Self, Failure> {
+        let ours = !Path::new(POLICY).exists();
+        if ours {
+            println!("install: {POLICY} keeps packages from starting services meanwhile");
+            fs::write(POLICY, "#!/bin/sh\nexit 101\n")?;
+            fs::set_permissions(POLICY, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(Self { ours })
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if self.ours {
+            let _ = fs::remove_file(POLICY);
+        }
+    }
+}
