@@ -33,11 +33,14 @@ pub use error::Error;
 pub use gate::Gate;
 pub use rolling::Rolling;
 pub use tollgate_core::{
-    Clock, Cost, Decision, Detail, Item, Micros, Mode, Policy, PolicyError, Reply, Request, Store, StoreError,
-    TextError, Timestamp, Together, Wait,
+    Clock, Cost, Decision, Detail, Item, Micros, Mode, OnError, Policy, PolicyError, Reply, Request, Source, Store,
+    StoreError, TextError, Timestamp, Together, Wait,
 };
 pub use tollgate_dialects::{RollingLimit, RollingOptions, RollingResult};
 pub use tollgate_memory::{Cached, DEFAULT_CAP, LEAST_CAP, MOST_CAP, Manual, Memory, Monotonic, SnapshotError, Stats};
+/// The store on Redis and Valkey, for limits that many processes share.
+#[cfg(feature = "redis")]
+pub use tollgate_redis as redis;
 
 /// The README's own examples, compiled and run.
 #[cfg(doctest)]
