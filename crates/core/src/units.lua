@@ -27,13 +27,13 @@ end
 -- floor((a * b + d) / c) and the remainder, beyond 2^53.
 local function muldiv_long(a, b, d, c)
   local high, low = product(a, b)
-  local quotient = floor(high / c)
+  local quotient, more = floor(high / c), floor(d / c)
   if quotient >= EXACT then
     return EXACT, 0
   end
   local back, back_low = product(quotient, c)
   -- The first guess is off by a few at most; whole divisors go first, so that nothing is rounded.
-  local rest, small = high - back, (low - back_low) + d
+  local rest, small = high - back, (low - back_low) + (d - more * c)
   for _ = 1, 8 do
     if rest + small >= c then
       rest, quotient = rest - c, quotient + 1
@@ -43,7 +43,7 @@ local function muldiv_long(a, b, d, c)
       break
     end
   end
-  return quotient, rest + small
+  return quotient + more, rest + small
 end
 
 local function muldiv_add(a, b, d, c)

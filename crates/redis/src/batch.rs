@@ -21,11 +21,16 @@ use crate::verdict::{Trouble, Verdict, lacks_functions, verdict, words};
 
 /// How often calls are sent whose script or function is missing.
 const ATTEMPTS: usize = 5;
+/// From this attempt on the library replaces one of its name. Before, one that is there is left alone: many
+/// stores bring it at once after a flush, and to replace it costs the server 20 times what it costs to
+/// refuse (2.4 ms against 0.1).
+const REPLACES: usize = 3;
 
 /// What comes along with the calls.
 #[derive(Clone, Copy, Default)]
 struct Bring {
     library: bool,
+    replace: bool,
     texts: bool,
 }
 
@@ -55,7 +60,7 @@ pub(crate) async fn run(core: &Core, jobs: Vec<Job>) {
         let needs_library = |(job, error): &(Job, ServerError)| job.call.function.is_some() && is_missing(error);
         let library = core.calls_functions() && refused.iter().any(needs_library);
         let jobs = refused.into_iter().map(|(job, _)| job).collect();
-        left = bring(core, jobs, Bring { library, texts: true }, &mut seen, attempt).await;
+        left = bring(core, jobs, Bring { library, replace: attempt >= REPLACES, texts: true }, &mut seen, attempt).await;
     }
     left.refused.into_iter().for_each(|(job, error)| answer(job, Err(Trouble::Server(error))));
 }
@@ -107,7 +112,8 @@ fn pipeline(core: &Core, jobs: &[Job], bring: Bring) -> Pipeline {
     let mut pipeline = Pipeline::with_capacity(jobs.len() + 1);
     if bring.library {
         add(&core.shared.counters.reloads, 1);
-        pipeline.cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(code::library());
+        let load = pipeline.cmd("FUNCTION").arg("LOAD");
+        if bring.replace { load.arg("REPLACE") } else { load }.arg(code::library());
     }
     let (functions, mut brought) = (core.calls_functions(), HashSet::new());
     for job in jobs {
@@ -131,6 +137,7 @@ fn hand_out(core: &Core, jobs: Vec<Job>, answers: Vec<Value>, bring: Bring) -> L
     let (mut left, mut answers) = (Left::default(), answers.into_iter());
     if bring.library
         && let Some(Value::ServerError(error)) = answers.next()
+        && !is_there(&error)
     {
         left.unloaded = Some(error);
     }
@@ -177,8 +184,14 @@ fn falls_back(core: &Core, error: &ServerError) -> bool {
     taken || turns_to_scripts(core, error)
 }
 
+/// Whether FUNCTION LOAD found a name of ours in another library.
 fn is_taken(error: &ServerError) -> bool {
-    error.details().is_some_and(|details| details.contains("already exists"))
+    error.details().is_some_and(|details| details.contains("already exists")) && !is_there(error)
+}
+
+/// Whether FUNCTION LOAD found the library itself.
+fn is_there(error: &ServerError) -> bool {
+    error.details().is_some_and(|details| details.starts_with("Library ") && details.contains("already exists"))
 }
 
 fn without_library(error: &ServerError) -> Trouble {

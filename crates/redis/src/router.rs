@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::breaker::Breaker;
 use crate::link::{Link, Shared, jittered};
@@ -25,7 +25,11 @@ use crate::verdict::Place;
 
 /// The least time between two questions for the slots.
 const PACE: Duration = Duration::from_millis(100);
-/// How many nodes are asked at once.
+/// The least share of the time that is not spent on such questions: a map in many pieces takes long to read.
+const REST: u32 = 20;
+/// How long one node is waited for before others are asked: it may be the one that is gone.
+const HEAD_START: Duration = Duration::from_millis(50);
+/// How many others are asked at once.
 const ASKED: usize = 5;
 
 /// The ways to all servers.
@@ -144,8 +148,11 @@ impl Cluster {
     /// Asks nodes for the slots, at first those that are linked and sound; the first answer is taken.
     async fn refresh(&self) -> bool {
         let map = self.map.borrow().clone();
-        let sound = map.links.iter().filter(|link| !link.core.breaker.is_open());
-        let mut answer = first(sound.take(ASKED).cloned()).await;
+        let mut sound = map.links.iter().filter(|link| !link.core.breaker.is_open());
+        let mut answer = timeout(HEAD_START, first(sound.by_ref().take(1).cloned())).await.ok().flatten();
+        if answer.is_none() {
+            answer = first(sound.take(ASKED).cloned()).await;
+        }
         if answer.is_none() {
             let others = map.replicas.iter().chain(&self.shared.settings.place.nodes);
             // Links only for this question: they end with it.
@@ -185,9 +192,10 @@ async fn follow(cluster: Weak<Cluster>, shared: Arc<Shared>) {
         shared.trouble.notified().await;
         loop {
             let Some(cluster) = cluster.upgrade() else { return };
+            let asked = Instant::now();
             let refreshed = cluster.refresh().await;
             drop(cluster);
-            sleep(jittered(PACE)).await;
+            sleep(jittered(PACE.max(asked.elapsed() * REST))).await;
             if refreshed {
                 break;
             }

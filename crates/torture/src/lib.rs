@@ -1,0 +1,55 @@
+//! What Tollgate promises of Redis, tried by force on real servers.
+//!
+//! Every campaign is bounded in count and time, prints its seed and a summary that a person reads, and
+//! fails if a promise was broken. The numbers and letters are those of the reliability scorecard.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `crowd/` | two processes of 64 connections on one key, scripts and functions flushed away (R2, R9, R10) |
+//! | `cluster/` | slots that move, primaries that die (R6, R8, S5) |
+//! | `cuts/` | connections cut at every byte (R10, R11, S3) |
+//! | `down/` | a server that refuses, stalls, resets or is slow (R12, R13, S4) |
+//! | `clock/` | a server whose clock jumps (R15, S7) |
+//! | `args.rs` | the options of a campaign |
+//! | `report.rs` | what came of it |
+//! | `pulse.rs`, `timing.rs` | how late the machine is; how long calls took, and which took too long |
+//! | `machine.rs` | memory and connections, panics, one command to a server |
+//! | `rng.rs` | random numbers from a seed |
+
+pub mod args;
+mod clock;
+mod cluster;
+mod crowd;
+mod cuts;
+mod down;
+mod machine;
+mod pulse;
+mod report;
+mod rng;
+mod timing;
+
+use args::Args;
+pub use report::{Failure, Report};
+
+/// A campaign.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign {
+    /// Its word on the command line.
+    pub name: &'static str,
+    /// Its options, with the full campaign as defaults.
+    pub options: &'static [Setting],
+    /// What it does, for help.
+    pub help: &'static str,
+    /// Runs it.
+    pub run: fn(&Args) -> Result<Report, Failure>,
+}
+
+/// An option: its name, its default, and what it says.
+pub type Setting = (&'static str, u64, &'static str);
+
+/// All campaigns.
+pub static CAMPAIGNS: &[Campaign] =
+    &[crowd::CAMPAIGN, cluster::CAMPAIGN, cuts::CAMPAIGN, down::CAMPAIGN, clock::CAMPAIGN];
+
+/// The part of `crowd` that is a process of its own.
+pub use crowd::work;

@@ -1,0 +1,71 @@
+//! Memory and connections of this process, panics in it, and single commands to a server.
+
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_servers::{Error, Server};
+
+use crate::Failure;
+use crate::report::Report;
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts panics of all threads and tasks from now on; they are shown as before.
+pub(crate) fn watch_panics() {
+    let shown = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        shown(info);
+    }));
+}
+
+/// A panic is a broken promise.
+pub(crate) fn judge_panics(report: &mut Report) {
+    let panics = PANICS.swap(0, Ordering::Relaxed);
+    report.demand(panics == 0, || format!("{panics} panics"));
+}
+
+/// The memory that this process has in use, in kilobytes.
+pub(crate) fn memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// The connections to a port of this machine, open or being opened; those that are being closed do not count.
+pub(crate) fn connections_to(port: u16) -> usize {
+    let table = fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
+    let peer = format!(":{port:04X}");
+    // Number, local address, remote address, state: 01 is established, 02 is being opened.
+    let counts = |line: &&str| {
+        let mut words = line.split_whitespace().skip(2);
+        words.next().is_some_and(|remote| remote.ends_with(&peer))
+            && words.next().is_some_and(|state| state == "01" || state == "02")
+    };
+    table.lines().filter(counts).count()
+}
+
+/// A value of INFO.
+pub(crate) fn info(server: &Server, section: &str, name: &str) -> Result<u64, Failure> {
+    let text: String = redis::cmd("INFO").arg(section).query(&mut server.connection()?)?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let value = value.and_then(|value| value.trim().parse().ok());
+    value.ok_or_else(|| Failure(format!("INFO {section} names no {name}")))
+}
+
+/// No key may live for ever. `scan` shows every key; answers how many there are.
+pub(crate) fn judge_lives(
+    report: &mut Report,
+    scan: impl FnOnce(&mut dyn FnMut(&[u8], i64)) -> Result<usize, Error>,
+) -> Result<usize, Failure> {
+    let mut immortal = Vec::new();
+    let keys = scan(&mut |key, left| {
+        if left == -1 {
+            immortal.push(String::from_utf8_lossy(key).into_owned());
+        }
+    })?;
+    report.demand(immortal.is_empty(), || {
+        format!("{} of {keys} keys without TTL, for example {:?}", immortal.len(), immortal.first())
+    });
+    Ok(keys)
+}

@@ -1,0 +1,53 @@
+//! `torture`: what Tollgate promises of Redis, tried by force.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use tollgate_torture::args::{Args, help};
+use tollgate_torture::{CAMPAIGNS, Failure, Report, work};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    match words.split_first() {
+        None => usage("expected a campaign"),
+        Some((word, _)) if word == "--help" || word == "-h" => {
+            let _ = write!(io::stdout(), "{}", help());
+            ExitCode::SUCCESS
+        }
+        // A process of the crowd, started by this program.
+        Some((word, rest)) if word == "work" => match work(rest) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failed(&failure),
+        },
+        Some((word, rest)) => match CAMPAIGNS.iter().find(|campaign| campaign.name == word) {
+            None => usage(&format!("unknown campaign {word:?}")),
+            Some(campaign) => match Args::read(campaign, rest) {
+                Err(message) => usage(&message),
+                Ok(args) => run(campaign.name, &args, campaign.run),
+            },
+        },
+    }
+}
+
+fn run(name: &str, args: &Args, run: fn(&Args) -> Result<Report, Failure>) -> ExitCode {
+    let started = Instant::now();
+    match run(args) {
+        Err(failure) => failed(&failure),
+        Ok(report) => {
+            let seed = args.get("seed");
+            let _ = writeln!(io::stdout(), "{name}: {report} (seed {seed}, {:.1?})", started.elapsed());
+            if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+        }
+    }
+}
+
+fn usage(message: &str) -> ExitCode {
+    let _ = writeln!(io::stderr(), "torture: {message}; see torture --help");
+    ExitCode::from(2)
+}
+
+fn failed(failure: &Failure) -> ExitCode {
+    let _ = writeln!(io::stderr(), "torture: {failure}");
+    ExitCode::from(2)
+}

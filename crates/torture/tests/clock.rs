@@ -1,0 +1,12 @@
+//! Every story of a clock that jumps.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::torture;
+
+#[test]
+fn a_clock_that_jumps_costs_a_window_at_most() {
+    let said = torture(&["clock", "--jumps", "50"]);
+    assert!(said.contains("an hour back"), "{said}");
+}

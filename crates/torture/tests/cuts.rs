@@ -1,0 +1,12 @@
+//! A few hundred cuts.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::torture;
+
+#[test]
+fn no_cut_charges_twice() {
+    let said = torture(&["cuts", "--cuts", "800"]);
+    assert!(said.contains("800 connections hurt"), "{said}");
+}
