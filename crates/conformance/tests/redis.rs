@@ -290,6 +290,18 @@ fn bad_arguments_get_an_error_and_change_nothing() {
         }
         refuse(&[], &args, &mut connection);
         refuse(&[key, "other"], &args, &mut connection);
+        if name.starts_with("tollgate") {
+            refuse(&[""], &args, &mut connection);
+            refuse(&[&huge.repeat(6)], &args, &mut connection);
+        }
+        for odd in ["[[5,nan,10]]", "[[5,60,inf]]", "[[0x5,60,10]]", "[[5,60,nan]]", "[[nan,60,10]]"] {
+            if let Some(place) = args.iter().position(|arg| arg.starts_with("[[")) {
+                let mut args = args.clone();
+                args[place] = odd;
+                let error = call(&[key], &args, &mut connection).expect_err(odd).to_string();
+                assert!(error.contains("limits"), "{name} {odd}: {error}");
+            }
+        }
         assert!(refused >= 5, "{name}: only {refused} refused");
         // A foreign value at the key, of every type.
         for foreign in [["SET", "", "hello"], ["LPUSH", "", "hello"], ["SADD", "", "hello"]] {

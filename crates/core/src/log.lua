@@ -1,6 +1,6 @@
 -- log: the twin of log.rs. A log is its header (total, newest, skew) and its ring. Units are counted
--- modulo EXACT, so that a long life does not make them inexact: an entry that is there holds at least
--- one unit, so a difference of 0 is EXACT.
+-- modulo what its entries hold, so that a long life does not make them inexact: an entry that is there
+-- holds at least one unit, so a difference of 0 is the modulus.
 local function log_now(log, t)
   local now = t + log.skew
   return now > log.newest and now or log.newest
@@ -27,8 +27,8 @@ local function log_left(log, index, before)
     local _
     _, before = ring_get(log, index)
   end
-  local left = (log.total - before) % EXACT
-  return left == 0 and EXACT or left
+  local left = (log.total - before) % log.kind[4]
+  return left == 0 and log.kind[4] or left
 end
 
 -- The first index in start..finish-1 for which `passed` is false, `finish` if there is none.
@@ -116,7 +116,7 @@ local function log_append(log, now, at, units)
   if log.len == 0 or log.last < at then
     ring_push(log, at, log.total)
   end
-  log.total = (log.total + units) % EXACT
+  log.total = (log.total + units) % log.kind[4]
 end
 
 local function log_forget_oldest(log, live, units)
@@ -129,7 +129,7 @@ local function log_forget_oldest(log, live, units)
   local split = log_left(log, after) == kept and after or after - 1
   local at = ring_get(log, split)
   ring_drop_front(log, split)
-  ring_set(log, 0, at, (log.total - kept) % EXACT)
+  ring_set(log, 0, at, (log.total - kept) % log.kind[4])
 end
 
 local function log_forget_at(log, at, units)
@@ -140,8 +140,8 @@ local function log_forget_at(log, at, units)
     return 0
   end
   local given = min(units, log_left(log, index) - log_left(log, index + 1))
-  ring_shift(log, index + 1, given, EXACT)
-  log.total = (log.total - given) % EXACT
+  ring_shift(log, index + 1, given)
+  log.total = (log.total - given) % log.kind[4]
   -- An entry that holds nothing: what was before it is all there is.
   while log.len > 0 and select(2, ring_get(log, log.len - 1)) == log.total do
     ring_drop_back(log)

@@ -3,8 +3,9 @@
 -- newest in `tail`, both read with the state; full chunks between them are read one by one, by
 -- read_chunk of the envelope, and written by it from `writes`. A log that is short has no chunks.
 local read_chunk
--- The format of an entry, its bytes, and those of a chunk: with its overhead that fills 512 of memory.
-local NARROW, WIDE = { '<I7I6', 13, 494 }, { '<I7I7', 14, 504 }
+-- The format of an entry, its bytes, those of a chunk (with its overhead that fills 512 of memory), and the
+-- modulus of its units.
+local NARROW, WIDE = { '<I7I6', 13, 494, 281474976710656 }, { '<I7I7', 14, 504, EXACT }
 
 -- A log of this kind of entry, with all its fields: sixteen at most, since a table doubles.
 local function ring_new(kind, key, tag)
@@ -124,13 +125,13 @@ local function ring_drop_back(log)
 end
 
 -- Takes `units` off what was before each entry from `index` on.
-local function ring_shift(log, index, units, modulus)
+local function ring_shift(log, index, units)
   while index < log.len do
     local name, piece, place = ring_find(log, index)
     local parts = { sub(piece, 1, place - 1) }
     while place <= #piece do
       local at, before = entry_unpack(log.kind[1], piece, place)
-      parts[#parts + 1] = entry_pack(log.kind[1], at, (before - units) % modulus)
+      parts[#parts + 1] = entry_pack(log.kind[1], at, (before - units) % log.kind[4])
       place = place + log.kind[2]
       index = index + 1
     end

@@ -33,16 +33,14 @@ local function api_counter(keys, args)
   local data = key .. ':data'
   local held = call('HMGET', data, 'last', 'ops')
   local last, ops = api_number(held[1], data), api_number(held[2], data) or 0
-  local state, now, ahead = { 0, 0 }, floor(t / 1000000), 0
+  local now, ahead, start = floor(t / 1000000), 0, t - t % API_MINUTE
   if last then
-    state[1] = last * 1000000 - last * 1000000 % API_MINUTE
-    ahead = state[1] <= t + API_MINUTE and last or 0
-    state[2] = t < state[1] + API_MINUTE and api_count(key, state[1]) or 0
-  else
-    -- Counted by somebody who keeps no data beside it.
-    state[1] = t - t % API_MINUTE
-    state[2] = api_count(key, state[1])
+    -- The minute counted last may still be to come, if the clock was set back.
+    local counted = last * 1000000 - last * 1000000 % API_MINUTE
+    ahead = counted <= t + API_MINUTE and last or 0
+    start = max(start, counted)
   end
+  local state = { start, api_count(key, start) }
   local corrected = fixed.correct(rule, state, t)
   local ends = fixed.look(rule, state, t)
   local allowed = fixed.fits(rule, state, 1, ends)
@@ -55,6 +53,8 @@ local function api_counter(keys, args)
     last = floor(state[1] / 1000000)
   end
   if allowed or corrected then
+    need('HSET', data, 'last', '')
+    need('PEXPIRE', data, 1)
     call('SET', api_minute_key(key, state[1]), digits(state[2]), 'PX', digits(ceil((ends - t) / 1000) + least))
     call('HSET', data, 'last', digits(last), 'ops', digits(ops))
     call('PEXPIRE', data, DATA_LIFE)

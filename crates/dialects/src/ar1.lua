@@ -1,6 +1,6 @@
 -- ar1 KEY count namespace limits now [want_wait]: the twin of ar1.rs.
 local ar1_kind = {
-  name = 'ar1',
+  name = 'ar1', letter = 'a',
   fields = {
     { 'max', 'maxOcurrences', 'maxOccurrences' }, { 'decay', 'decayFactor', 'decay' },
     { 'resolution', 'durationResolution', 'limitResolution' },

@@ -66,8 +66,12 @@ end
 
 -- What was read from arguments before, by their text; a script knows none.
 local read_before, read_count = {}, 0
+local LONGEST_REMEMBERED = 1024
 
 local function remember(text, read)
+  if #text > LONGEST_REMEMBERED then
+    return read
+  end
   if read_count >= 1000 then
     read_before, read_count = {}, 0
   end
@@ -87,7 +91,7 @@ end
 -- Decides a request by the rules at one key: whether it is allowed, what remains, the wait for `needs`
 -- units, the time until all is as new, the first limit that refuses, and what it takes to keep it: the
 -- state of a rule alone, or an entry, and whether there was a key.
-local function ask(key, rules, home, t, cost, mode, needs, exact)
+local function ask(key, rules, home, least, t, cost, mode, needs, exact)
   if #rules == 1 then
     local rule = rules[1]
     local state, found = open_one(key, rule)
@@ -99,7 +103,7 @@ local function ask(key, rules, home, t, cost, mode, needs, exact)
       return fits, remaining, wait, reset_after, fits and 0 or 1, state, found, dirty
     end
   end
-  local entry = open(key, rules, home)
+  local entry = open(key, rules, home, least)
   local cells = entry.cells
   local granted, allowed, limited_by = assess(rules, cells, t, cost, mode)
   if exact then
@@ -114,7 +118,7 @@ end
 -- Keeps what was decided for `life`, by the home's clock.
 local function keep_for(key, rules, kept, found, dirty, home, life, least)
   if not dirty then
-    mend(key, found, life, least)
+    mend(key, found, kept.cells and whole_life(kept, home, life) or life, least)
   elseif kept.cells then
     write(kept, home, max(life, 1), least)
   else

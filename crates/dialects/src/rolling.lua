@@ -19,7 +19,7 @@ local function rolling_rule(args, each, index)
   local count = integer('max' .. place, args[3 + each + index], 1, EXACT)
   local buckets = integer('buckets' .. place, args[3 + 3 * each + index], 1, 10000000)
   local period = rolling_interval('bucket_interval' .. place, args[3 + 2 * each + index], buckets)
-  local rule = { algorithm = rolling, count = count, period = period, spacing = spacing, tag = pack(period, buckets) }
+  local rule = { algorithm = rolling, count = count, period = period, spacing = spacing, tag = 'r' .. pack(period, buckets) }
   rolling.build(rule, buckets)
   return rule
 end
@@ -40,7 +40,7 @@ local function rolling_alone(key, rules, home, t, cost, mode, least)
   local state, found = open_one(key, rule)
   local kept = state
   if not state then
-    kept = open(key, rules, home)
+    kept = open(key, rules, home, least)
     state, found = kept.cells[1].state, kept.found
   end
   if mode == 'uniform' then
@@ -68,7 +68,7 @@ local function rolling_window(keys, args)
   end
   local cost = integer('n', args[2], 1, EXACT - 1)
   local t = integer('now', args[3], 0, EXACT - 1)
-  local text = 'rolling ' .. table.concat(args, ' ', 4)
+  local text = 'rolling ' .. #args .. ' ' .. table.concat(args, '\0', 4)
   local rules = read_before[text] or remember(text, rolling_rules(keys, args))
   if #rules == 1 and rules[1].spacing == 0 then
     return rolling_alone(keys[1], rules, home, t, cost, mode, least)
@@ -80,7 +80,7 @@ local function rolling_window(keys, args)
         fail('keys', 'each once', quote(keys[index]))
       end
     end
-    local entry = open(keys[index], rules[index].alone, home)
+    local entry = open(keys[index], rules[index].alone, home, least)
     entries[index], cells[index] = entry, entry.cells[1]
   end
   local granted = assess(rules, cells, t, cost, mode)
@@ -92,6 +92,10 @@ local function rolling_window(keys, args)
   local details = {}
   local charged, remaining = settle(rules, cells, t, charges(cost, mode, granted), cost, mode, details)
   local wait = 0
+  for index = 1, #rules do
+    -- Several keys are written, so each must be writable before the first is.
+    need('SET', keys[index], '', 'PX', 1)
+  end
   for index = 1, #rules do
     local detail, rule = details[index], rules[index]
     -- More than ever fits: then until nothing is left.

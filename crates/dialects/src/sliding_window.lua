@@ -30,7 +30,7 @@ local function window_rules(args)
     local repeated = seen[size] or 0
     seen[size] = repeated + 1
     largest = max(largest, size)
-    local tag = repeated == 0 and pack(size) or pack(size, repeated)
+    local tag = 'w' .. (repeated == 0 and pack(size) or pack(size, repeated))
     rules[index] = { algorithm = sliding, count = count, period = size + 1, grain = 1, spacing = 0, tag = tag }
   end
   if #rules > 32 then
@@ -46,12 +46,12 @@ local function sliding_window(keys, args)
   if #args < 2 then
     fail('arguments', '2 or more (size, limit, ..., extra_ttl)', digits(#args))
   end
-  local text = 'window ' .. table.concat(args, ' ')
+  local text = 'window ' .. #args .. ' ' .. table.concat(args, '\0')
   local policy = read_before[text] or remember(text, window_rules(args))
   if policy.kept > t then
     fail('size 1 and extra_ttl', 'together at most the time since the epoch, in microseconds', quote(digits(policy.kept)))
   end
-  local allowed, _, _, reset_after, limited_by, kept, found, dirty = ask(key, policy.rules, t, t, 1, 'binary', 1)
+  local allowed, _, _, reset_after, limited_by, kept, found, dirty = ask(key, policy.rules, t, least, t, 1, 'binary', 1)
   keep_for(key, policy.rules, kept, found, dirty, t, allowed and policy.life or reset_after, least)
   return limited_by
 end

@@ -1,6 +1,6 @@
 -- slot_window KEY count namespace limits now [want_wait]: the twin of slot_window.rs.
 local slot_window_kind = {
-  name = 'slot_window', exact = true,
+  name = 'slot_window', letter = 's', exact = true,
   fields = {
     { 'max', 'maxOcurrences', 'maxOccurrences' }, { 'duration', 'limitDuration' },
     { 'resolution', 'durationResolution' },

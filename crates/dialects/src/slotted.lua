@@ -2,6 +2,7 @@
 -- ticks, as short as the size of `now` allows; the life in Redis is the caller's unit by the home's
 -- clock.
 local LONGEST_LIFE = 31622400000000
+local LONGEST_LIMITS = 8192
 
 -- A time in ticks; a JSON number is a double, so the decimal it was is the one it is nearest to.
 local function slotted_span(name, time, places)
@@ -23,9 +24,17 @@ end
 
 -- The three numbers of each limit.
 local function slotted_limits(text, fields)
+  if #text > LONGEST_LIMITS then
+    fail('limits', string.format('at most %d bytes', LONGEST_LIMITS), digits(#text))
+  end
   local right, limits = pcall(cjson.decode, text)
   local function wrong()
     fail('limits', 'a JSON array of limits such as [[' .. slotted_names(fields) .. ']]', quote(text))
+  end
+  -- The decoder takes more for numbers than JSON does.
+  local odd = string.find(string.lower(text), 'nan') or string.find(string.lower(text), 'inf')
+  if odd or string.find(text, '0[xX]') then
+    wrong()
   end
   if not right or type(limits) ~= 'table' or string.byte(text, (string.find(text, '%S'))) ~= 91 then
     wrong()
@@ -80,7 +89,7 @@ end
 
 -- The rules of a text of limits: each limit once, filed under all its numbers and the namespace.
 local function slotted_rules(kind, namespace, text, places)
-  local name = kind.name .. (places or '') .. namespace .. '\0' .. text
+  local name = kind.name .. ' ' .. (places or '-') .. ' ' .. #namespace .. ' ' .. namespace .. text
   local rules = read_before[name]
   if rules then
     return rules
@@ -91,7 +100,7 @@ local function slotted_rules(kind, namespace, text, places)
   for place, numbers in ipairs(limits) do
     local rule = kind.rule(numbers, places, 'limits[' .. digits(place - 1) .. '] ')
     rule.spacing = 0
-    rule.tag = namespace .. ':' .. pack(numbers[1], numbers[2], numbers[3])
+    rule.tag = kind.letter .. namespace .. ':' .. pack(numbers[1], numbers[2], numbers[3])
     if not seen[rule.tag] then
       seen[rule.tag] = true
       rules[#rules + 1] = rule
@@ -102,7 +111,7 @@ local function slotted_rules(kind, namespace, text, places)
 end
 
 local function slotted_forget(key, rules, home, least)
-  local entry = open(key, rules, home)
+  local entry = open(key, rules, home, least)
   for place, rule in ipairs(rules) do
     if rule.algorithm.log then
       log_drop_before(entry.cells[place].state, entry.cells[place].state.len)
@@ -135,14 +144,11 @@ local function slotted_run(kind, keys, args)
     fail('now', 'a time from 0 and below 2^53 ticks of 1', quote(args[4]))
   end
   local allowed, _, wait, reset_after, _, kept, found, dirty =
-    ask(key, rules, home, t, count, 'uniform', 1, kind.exact and count > 0)
-  local life = reset_after
-  if dirty then
-    life = LONGEST_LIFE
-    if t > 0 then
-      -- Redis counts in milliseconds: a double is close enough.
-      life = min((kind.exact and rules.longest or reset_after) * (home / t), LONGEST_LIFE)
-    end
+    ask(key, rules, home, least, t, count, 'uniform', 1, kind.exact and count > 0)
+  local life = LONGEST_LIFE
+  if t > 0 then
+    -- Redis counts in milliseconds: a double is close enough.
+    life = min((kind.exact and rules.longest or reset_after) * (home / t), LONGEST_LIFE)
   end
   keep_for(key, rules, kept, found, dirty, home, life, least)
   if not want_wait then

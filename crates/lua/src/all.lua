@@ -21,9 +21,13 @@ local function wait_for_all(entries, costs, waits, t)
   return NEVER
 end
 
+local MOST_PARTS = 32
+
 local function tollgate_all(keys, args)
   local t, margin = clock(args)
-  if #keys < 1 or #args ~= 2 * #keys then
+  if #keys < 1 or #keys > MOST_PARTS then
+    fail('keys', string.format('1 to %d', MOST_PARTS), string.format('%d', #keys))
+  elseif #args ~= 2 * #keys then
     fail('arguments', string.format('%d (a policy and a cost for each key)', 2 * #keys), string.format('%d', #args))
   end
   local entries, costs, seen, assessed, all = {}, {}, {}, {}, true
@@ -32,9 +36,10 @@ local function tollgate_all(keys, args)
       fail('keys', 'a key once, add up its costs', quote(key) .. ' twice')
     end
     seen[key] = true
+    native_key({ key })
     local rules = compile(args[2 * place - 1])
     costs[place] = whole('cost', args[2 * place], 0, EXACT - 1)
-    entries[place] = open(key, rules, t, true)
+    entries[place] = open(key, rules, t, margin, true)
   end
   for place, entry in ipairs(entries) do
     local granted, allowed, limited_by = assess(entry.rules, entry.cells, t, costs[place], 'binary')
@@ -55,9 +60,15 @@ local function tollgate_all(keys, args)
     end
   end
   reply[2] = all and 0 or flat_wait(wait_for_all(entries, costs, waits, t))
+  -- Several keys are written, so each must be writable before the first is.
+  for _, key in ipairs(keys) do
+    need('SET', key, '', 'PX', 1)
+  end
   for place, entry in ipairs(entries) do
     if changed(entry) then
       write(entry, t, lives[place], margin)
+    else
+      mend(entry.key, entry.found, whole_life(entry, t, lives[place]), margin)
     end
   end
   return reply

@@ -34,11 +34,11 @@ local function answer(run, keys, args)
   end
   -- An error table arrives as its text.
   reply = type(reply) == 'table' and reply.err or reply
-  if string.find(reply, ' in input') then
-    -- msgpack could not make anything of the value.
-    return { err = WRONG_TYPE }
+  if string.find(reply, '^%u+ ') then
+    return { err = reply }
   end
-  return { err = string.find(reply, '^%u+ ') and reply or 'ERR tollgate: ' .. reply }
+  -- msgpack could not make anything of the value; anything else is a fault of ours.
+  return { err = string.find(reply, ' in input') and WRONG_TYPE or 'ERR tollgate: ' .. reply }
 end
 
 -- The only key of a call.
@@ -47,6 +47,15 @@ local function one_key(keys)
     fail('keys', '1', string.format('%d', #keys))
   end
   return keys[1]
+end
+
+-- The only key of a call of our own, which is no dialect's: it has a name.
+local function native_key(keys)
+  local key = one_key(keys)
+  if key == '' or #key > 2048 then
+    fail('key', 'a name of 1 to 2048 bytes', quote(key))
+  end
+  return key
 end
 
 -- Whether a decision changed what is remembered.

@@ -60,7 +60,7 @@ end
 
 local function decide(keys, args, peek)
   local t, margin = clock(args)
-  local key = one_key(keys)
+  local key = native_key(keys)
   if not args[1] then
     fail('arguments', 'a policy such as "100/min", then COST n, MODE m, FULL', 'none')
   end
@@ -76,7 +76,7 @@ local function decide(keys, args, peek)
     end
   end
   local details = tell == 'FULL' and {} or nil
-  local entry = open(key, rules, t)
+  local entry = open(key, rules, t, margin)
   local cells = entry.cells
   local granted, allowed, limited_by = assess(rules, cells, t, cost, mode)
   local charge = peek and 0 or charges(cost, mode, granted)
@@ -85,7 +85,7 @@ local function decide(keys, args, peek)
     if charge > 0 or changed(entry) then
       write(entry, t, reset_after, margin)
     else
-      mend(key, entry.found, reset_after, margin)
+      mend(key, entry.found, whole_life(entry, t, reset_after), margin)
     end
   end
   local reply = flat(allowed, granted, remaining, wait, reset_after, limited_by)

@@ -1,25 +1,29 @@
 -- compile: a policy, as text or in compact form, to rules. Everything is checked here, so nothing that
 -- decides checks again. Compact: a JSON list of [algorithm, count, period, option, spacing, tag].
-local function compact_fail(place, expected)
-  fail('policy', string.format('%s in limit %d', expected, place), 'something else')
+local LONGEST_POLICY = 8192
+
+local function compact_fail(place, expected, limit)
+  local shown, text = pcall(cjson.encode, limit)
+  text = type(limit) == 'table' and limit.text or shown and text or 'something else'
+  fail('policy', string.format('%s in limit %d', expected, place), quote(text))
 end
 
 local function compile_limit(limit, place)
   if type(limit) ~= 'table' then
-    compact_fail(place, 'a list')
+    compact_fail(place, 'a list', limit)
   end
   local name, count, period, option, spacing, tag = limit[1], limit[2], limit[3], limit[4], limit[5], limit[6]
   local algorithm = algorithms[name]
   if not algorithm then
-    compact_fail(place, 'an algorithm this script has')
+    compact_fail(place, 'an algorithm this script has', limit)
   elseif not is_whole(count, 1, EXACT) then
-    compact_fail(place, 'a count from 1 to 2^53')
+    compact_fail(place, 'a count from 1 to 2^53', limit)
   elseif not is_whole(period, 1, EXACT - 1) then
-    compact_fail(place, 'a period of at least 1us and below 2^53us')
+    compact_fail(place, 'a period of at least 1us and below 2^53us', limit)
   elseif not is_whole(spacing, 0, EXACT - 1) then
-    compact_fail(place, 'a spacing below 2^53us')
+    compact_fail(place, 'a spacing below 2^53us', limit)
   elseif type(tag) ~= 'string' or not string.find(tag, '^%x%x%x%x%x%x%x%x%a?$') then
-    compact_fail(place, 'a tag')
+    compact_fail(place, 'a tag', limit)
   end
   local rule = {
     algorithm = algorithm, count = count, period = period, spacing = spacing, named = #tag > 8,
@@ -27,7 +31,7 @@ local function compile_limit(limit, place)
   }
   local expected = algorithm.build(rule, option)
   if expected then
-    compact_fail(place, expected)
+    compact_fail(place, expected, limit)
   end
   return rule
 end
@@ -56,6 +60,9 @@ local function compile_limits(limits)
 end
 
 local function compile_new(policy)
+  if #policy > LONGEST_POLICY then
+    fail('policy', string.format('at most %d bytes', LONGEST_POLICY), string.format('%d', #policy))
+  end
   if string.byte(policy) == 91 then
     local right, limits = pcall(cjson.decode, policy)
     if not right or type(limits) ~= 'table' then

@@ -6,6 +6,8 @@
 -- the value in field `h`, a chunk each in fields named by tag and number.
 -- Records of limits that the policy does not have.
 local MOST_KEPT = 64
+-- How long such a record is kept at a key without expiry, which somebody made: 366 days.
+local LONGEST_KEPT = 31622400000000
 
 -- What the limit remembers, in the rule's own cell unless it is wanted twice.
 local function cell_of(rule, key, words, last, apart)
@@ -44,9 +46,20 @@ local function read(key)
   return value, true
 end
 
+-- Lets go of a record; its chunks, if it has any, go when the key is written.
+local function drop(entry, record)
+  if entry.hashed and #record[3] > 7 then
+    entry.dropped = entry.dropped or {}
+    entry.dropped[#entry.dropped + 1] = record
+  end
+end
+
 -- Takes a value apart whose records are not just those of the rules, in their order.
-local function adopt(entry, rules, items, t)
+local function adopt(entry, rules, items, t, margin)
   local records, kept = {}, {}
+  if #items < 2 then
+    wrong_type()
+  end
   local index = 2
   while index <= #items do
     local tag, last, words = items[index], nil, items[index + 1]
@@ -73,6 +86,7 @@ local function adopt(entry, rules, items, t)
       -- A name that was another algorithm's starts anew.
       for tag in pairs(records) do
         if #tag == 5 and sub(tag, 1, 4) == sub(rule.tag, 1, 4) then
+          drop(entry, records[tag])
           records[tag] = nil
         end
       end
@@ -83,19 +97,19 @@ local function adopt(entry, rules, items, t)
   for _, record in pairs(records) do
     if not record[2] then
       lives = lives or call('PTTL', entry.key)
-      record[2] = t + max(lives, 0) * 1000
+      record[2] = t + (lives < 0 and LONGEST_KEPT or max(lives - margin, 0) * 1000)
     end
     if record[2] > t then
       kept[#kept + 1] = record
-    elseif entry.hashed and #record[3] > 7 then
-      entry.dropped = entry.dropped or {}
-      entry.dropped[#entry.dropped + 1] = record
+    else
+      drop(entry, record)
     end
   end
   table.sort(kept, function(one, other)
     return one[2] > other[2] or one[2] == other[2] and one[1] < other[1]
   end)
   for place = MOST_KEPT + 1, #kept do
+    drop(entry, kept[place])
     kept[place] = nil
   end
   entry.kept = kept[1] and kept
@@ -103,7 +117,7 @@ end
 
 -- What the key remembers under the rules at `t`: its cells, and what it takes to write it back. Several keys
 -- may be open under one policy, each `apart`.
-local function open(key, rules, t, apart)
+local function open(key, rules, t, margin, apart)
   local value, hashed = read(key)
   local cells = {}
   local entry = {
@@ -135,7 +149,7 @@ local function open(key, rules, t, apart)
       return entry
     end
   end
-  adopt(entry, rules, items, t)
+  adopt(entry, rules, items, t, margin)
   return entry
 end
 
@@ -208,6 +222,13 @@ local function encode(entry, kept, big)
   return pack(unpack(items, 1, count))
 end
 
+-- Refuses the whole call if the user may not run a command of it: a script is not rolled back.
+local function need(...)
+  if not may_call(...) then
+    error({ err = 'NOPERM this user has no permissions to run ' .. (...) .. ', which this call needs' }, 0)
+  end
+end
+
 -- Writes the hash: the chunks that changed, and away with those that have left.
 local function write_hash(entry, freed, expiry)
   local key, fields = entry.key, { HEAD, '' }
@@ -227,17 +248,22 @@ local function write_hash(entry, freed, expiry)
     end
   end
   fields[2] = encode(entry, entry.kept, true)
-  if not entry.hashed then
-    -- A hash takes two commands to be made with its expiry: the second must not be refused.
-    if not may_call('PEXPIRE', key, 1) then
-      error({ err = 'NOPERM this user has no permission to run PEXPIRE, which a long log needs' }, 0)
-    end
+  if freed[1] then
+    need('HDEL', key, HEAD)
+  end
+  if entry.hashed then
+    call('PEXPIRE', key, expiry)
+    call('HSET', key, unpack(fields))
+  else
+    -- A hash takes two commands to be made with its expiry.
+    need('HSET', key, HEAD, '')
+    need('PEXPIRE', key, 1)
     if entry.found then
       call('DEL', key)
     end
+    call('HSET', key, unpack(fields))
+    call('PEXPIRE', key, expiry)
   end
-  call('HSET', key, unpack(fields))
-  call('PEXPIRE', key, expiry)
   if freed[1] then
     call('HDEL', key, unpack(freed))
   end
@@ -266,9 +292,18 @@ local function write(entry, t, life, margin)
     return write_hash(entry, freed or {}, expiry)
   end
   if entry.hashed then
+    need('SET', entry.key, '', 'PX', 1)
     call('UNLINK', entry.key)
   end
   call('SET', entry.key, encode(entry, kept, false), 'PX', expiry)
+end
+
+-- The time for which something at the key is to be remembered, what other policies left included.
+local function whole_life(entry, t, life)
+  for _, record in ipairs(entry.kept or {}) do
+    life = max(life, record[2] - t)
+  end
+  return life
 end
 
 -- A key that somebody made immortal gets its expiry again.

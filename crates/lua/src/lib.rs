@@ -241,7 +241,7 @@ fn write_library(names: Names) -> String {
     let all: Vec<&str> = ALGORITHMS.iter().map(|listed| listed.name).collect();
     let mut text = format!("#!lua name={}\n", names.library());
     text += &base(&all);
-    text += &registry(&all);
+    text += &registry(&in_text().collect::<Vec<_>>());
     text += PARSE;
     text += COMPILE;
     text += "local function register(name, run, flags)\n  redis.register_function({\n    function_name = name, \
@@ -255,7 +255,12 @@ fn write_library(names: Names) -> String {
     };
     for call in CALLS {
         take(&mut text, call.file);
-        let flags = if call.reads_only { "{ 'no-writes' }" } else { "{}" };
+        let flags = match call.name {
+            _ if call.reads_only => "{ 'no-writes' }",
+            // It frees memory.
+            "tollgate_reset" => "{ 'allow-oom' }",
+            _ => "{}",
+        };
         let _ = writeln!(text, "register('{}', {}, {flags})", names.function(call.name), call.name);
     }
     take(&mut text, ARGUMENTS_LUA);

@@ -1,13 +1,13 @@
 -- refund: the call `tollgate_refund KEY policy n at_us`.
 local function tollgate_refund(keys, args)
   local t, margin = clock(args)
-  local key = one_key(keys)
+  local key = native_key(keys)
   if #args ~= 3 then
     fail('arguments', '3 (policy, n, at_us)', string.format('%d', #args))
   end
   local rules = compile(args[1])
   local units, at = whole('n', args[2], 0, EXACT - 1), whole('at_us', args[3], 0, EXACT - 1)
-  local entry = open(key, rules, t)
+  local entry = open(key, rules, t, margin)
   if not entry.found then
     return 0
   end
@@ -16,7 +16,7 @@ local function tollgate_refund(keys, args)
   if changed(entry) then
     write(entry, t, life, margin)
   else
-    mend(key, true, life, margin)
+    mend(key, true, whole_life(entry, t, life), margin)
   end
   return given
 end

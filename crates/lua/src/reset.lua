@@ -1,11 +1,11 @@
 -- reset: the call `tollgate_reset KEY policy`.
 local function tollgate_reset(keys, args)
   local t, margin = clock(args)
-  local key = one_key(keys)
+  local key = native_key(keys)
   if #args ~= 1 then
     fail('arguments', '1 (policy)', string.format('%d', #args))
   end
-  local entry = open(key, compile(args[1]), t)
+  local entry = open(key, compile(args[1]), t, margin)
   for place, rule in ipairs(entry.rules) do
     local cell = entry.cells[place]
     if rule.algorithm.log then

@@ -219,10 +219,11 @@ fn write_log(
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
     let entries: Vec<(u64, u64)> =
         entries.chunks(size).map(|entry| (number(&entry[..7]), number(&entry[7..]))).collect();
-    // Units are counted modulo 2^53 there; what an entry and all later ones hold is at least one.
+    // Units are counted modulo what an entry holds there; what an entry and all later ones hold is at least one.
     let total = signed(0).cast_unsigned();
-    let left = |before: u64| match total.wrapping_sub(before) % EXACT {
-        0 => EXACT,
+    let modulus = if size == 13 { 1 << 48 } else { EXACT };
+    let left = |before: u64| match total.wrapping_sub(before) % modulus {
+        0 => modulus,
         left => left,
     };
     let held = entries.first().map_or(0, |(_, before)| left(*before));

@@ -76,7 +76,7 @@ impl Algorithm for Sliding {
             sliding.grain = grain;
             sliding.entries = count.min(period.get() / grain.get() + 2);
             if sliding.entries > MOST_ENTRIES {
-                let expected = format!("a grain of at least {}", Micros::new(period.get().div_ceil(MOST_ENTRIES)));
+                let expected = format!("a grain of at least {}", Micros::new(period.get().div_ceil(MOST_ENTRIES - 2)));
                 return Err(Problem::new(Part::Option("grain"), expected, GRAIN_EXAMPLE));
             }
         } else if count > MOST_ENTRIES {

@@ -141,7 +141,8 @@ local function text_limit(piece, column)
   if limit.name then
     tag = tag .. letters[limit.algorithm]
   end
-  return { limit.algorithm, limit.count, limit.period, option, limit.spacing or 0, tag }
+  local text = string.match(piece, '^ *(.-) *$')
+  return { limit.algorithm, limit.count, limit.period, option, limit.spacing or 0, tag, text = text }
 end
 
 -- The limits of a policy's text.
@@ -151,6 +152,9 @@ local function parse(text)
   end
   local limits, column = {}, 1
   for piece in string.gmatch(text .. ',', '([^,]*),') do
+    if #limits == 32 then
+      text_fail(column, '1 to 32 limits', piece, '10/s, 1000/h')
+    end
     limits[#limits + 1] = text_limit(piece, column)
     column = column + #piece + 1
   end
