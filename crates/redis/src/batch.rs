@@ -60,7 +60,8 @@ pub(crate) async fn run(core: &Core, jobs: Vec<Job>) {
         let needs_library = |(job, error): &(Job, ServerError)| job.call.function.is_some() && is_missing(error);
         let library = core.calls_functions() && refused.iter().any(needs_library);
         let jobs = refused.into_iter().map(|(job, _)| job).collect();
-        left = bring(core, jobs, Bring { library, replace: attempt >= REPLACES, texts: true }, &mut seen, attempt).await;
+        left =
+            bring(core, jobs, Bring { library, replace: attempt >= REPLACES, texts: true }, &mut seen, attempt).await;
     }
     left.refused.into_iter().for_each(|(job, error)| answer(job, Err(Trouble::Server(error))));
 }
