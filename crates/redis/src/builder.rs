@@ -130,7 +130,8 @@ impl Builder {
     }
 
     /// On a cluster, lets `check_all` take keys of different slots: they are charged one after the other,
-    /// and get it back if one refuses.
+    /// and get it back if one refuses. Each has the deadline to itself, so all together may take that many; a
+    /// caller that stops waiting in between leaves what was charged so far.
     pub fn charge_then_refund(self) -> Self {
         Self { charge_then_refund: true, ..self }
     }

@@ -56,9 +56,13 @@ impl Fleet {
         Ok((Self { is_cluster, primaries, target: target.clone() }, away))
     }
 
-    /// Sees whether a server answers and lets us in.
+    /// Sees whether a server answers, lets us in, and is of a cluster if it is called one.
     pub(crate) fn knock(target: &Target) -> Result<(), Trouble> {
-        first(target).map(|_| ())
+        let (mut wire, _) = first(target)?;
+        if target.is_cluster() {
+            wire.ask(&["CLUSTER", "SLOTS"])?;
+        }
+        Ok(())
     }
 
     /// Connects to all replicas as well.
