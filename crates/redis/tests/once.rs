@@ -40,7 +40,7 @@ async fn a_batch_whose_answers_are_lost_at_any_byte_is_charged_at_most_once_each
     let server = Server::start().unwrap();
     let proxy = Proxy::start(server.addr()).unwrap();
     let direct = Redis::builder(&server.url()).connect().await.unwrap();
-    let mut expected = 0;
+    let mut before = 0;
     for after in [0, 1, 7, 30, 100, 333] {
         let store = Redis::builder(&proxy.url()).deadline(Duration::from_millis(500)).connect().await.unwrap();
         let keys: Vec<&[u8]> = vec![b"k"; 10];
@@ -48,9 +48,11 @@ async fn a_batch_whose_answers_are_lost_at_any_byte_is_charged_at_most_once_each
         proxy.faults().once(Fault::CutReply { after });
         let decisions = store.check_many(&policy(TEXT), &keys, Request::ONE).await.unwrap();
         assert_eq!(decisions.len(), 10);
-        expected += 10;
         tokio::time::sleep(Duration::from_millis(50)).await;
-        assert_eq!(held(&direct, TEXT, b"k").await, expected, "cut after {after}");
+        // They may go in one pipeline or in several, of which only the first is cut.
+        let now = held(&direct, TEXT, b"k").await;
+        assert!((1..=10).contains(&(now - before)), "cut after {after}: {before}, then {now}");
+        before = now;
     }
 }
 
