@@ -10,7 +10,7 @@ use super::callers::{Callers, DEADLINE, SHARE, SHARED, Seen, policy};
 use super::trouble::{Place, Trouble};
 use super::watch::Watch;
 use crate::pulse::Pulse;
-use crate::timing::Timing;
+use crate::timing::{Timing, is_judged};
 use crate::{Failure, Report};
 
 /// Within which the server decides again after it answers.
@@ -45,7 +45,8 @@ pub(super) async fn run(report: &mut Report, trouble: Trouble, lasts: Duration, 
     seen.iter().for_each(|seen| judge_policy(report, trouble, seen, lasted));
     judge_local(report, trouble, &seen, lasted)?;
     all.judge(report, &format!("{trouble:?}"), &pulse);
-    report.demand(took <= SOON + late, || format!("{trouble:?}: back on the server only after {took:?}"));
+    report
+        .demand(took <= SOON + late || !is_judged(), || format!("{trouble:?}: back on the server only after {took:?}"));
     report.demand(memory <= MOST_MEMORY, || format!("{trouble:?}: {memory} KB more memory"));
     report.demand(connections <= MOST_CONNECTIONS, || format!("{trouble:?}: {connections} connections at once"));
     // Five a second, and the one that is replaced at once.
