@@ -5,6 +5,7 @@ use tollgate_core::{KeyState, Limit, Policy, Request, Timestamp, muldiv};
 
 use super::PROCESSES;
 use super::round::{Outcome, Round};
+use crate::timing::is_judged;
 use crate::{Failure, Report};
 
 pub(super) fn judge(report: &mut Report, round: &Round, outcome: Outcome, flushes: u64) -> Result<(), Failure> {
@@ -16,13 +17,14 @@ pub(super) fn judge(report: &mut Report, round: &Round, outcome: Outcome, flushe
         report.violated(format!("{name}: {excess}"));
     }
     let alone = alone(&policy, &events);
-    report
-        .demand(admitted == alone, || format!("{name}: {admitted} admitted, {alone} by the kernel at the same times"));
+    report.demand(admitted == alone || !is_judged(), || {
+        format!("{name}: {admitted} admitted, {alone} by the kernel at the same times")
+    });
     let limit = policy.limits().first().ok_or_else(|| Failure("a policy without limits".to_owned()))?;
     let (used, allowed) = allowed(limit, &events);
     // Who waits for a library to be brought again offers nothing meanwhile; the kernel, asked as he was, tells.
     let enough = flushes == 0 && offered_twice(limit, &events);
-    report.demand(!enough || used * 1_000 >= allowed * 999, || {
+    report.demand(!is_judged() || !enough || used * 1_000 >= allowed * 999, || {
         format!("{name}: {used} admitted of the {allowed} that its windows allow")
     });
     let reloads = outcome.sum(|done| done.reloads);
@@ -41,13 +43,18 @@ pub(super) fn judge(report: &mut Report, round: &Round, outcome: Outcome, flushe
 fn judge_callers(report: &mut Report, round: &Round, outcome: &Outcome, name: &str) {
     let [errors, elsewhere, panics] =
         [outcome.sum(|done| done.errors), outcome.sum(|done| done.elsewhere), outcome.sum(|done| done.panics)];
+    // A machine that stands still for longer than a deadline makes others decide, and connections anew.
+    let elsewhere = if is_judged() { elsewhere } else { 0 };
     report.demand((errors, elsewhere, panics) == (0, 0, 0), || {
         format!("{name}: {errors} errors, {elsewhere} decisions that were not the server's, {panics} panics")
     });
     let (wanted, connected) = (PROCESSES * round.connections, outcome.connected);
-    report.demand(connected >= wanted, || format!("{name}: {connected} connections instead of {wanted}"));
+    report
+        .demand(connected >= wanted || !is_judged(), || format!("{name}: {connected} connections instead of {wanted}"));
     let opened = outcome.sum(|done| done.connections);
-    report.demand(opened == wanted, || format!("{name}: {opened} connections opened instead of {wanted}"));
+    report.demand(opened == wanted || !is_judged(), || {
+        format!("{name}: {opened} connections opened instead of {wanted}")
+    });
 }
 
 fn bound_broken(policy: &Policy, events: &[(Timestamp, bool)]) -> Option<String> {
