@@ -12,11 +12,11 @@ use tollgate_redis::Redis;
 use tollgate_servers::{Fault, Proxy, Server};
 
 const DEADLINE: Duration = Duration::from_millis(20);
-/// The deadline and what it may be missed by, beside what the machine's timers are late.
-const LATEST: Duration = Duration::from_millis(25);
+/// Far above the deadline: a call that hangs is found, a busy machine is not. `torture down` measures.
+const LATEST: Duration = Duration::from_millis(250);
 /// What a call may take that does not touch the network.
-const AT_ONCE: Duration = Duration::from_millis(5);
-const SOON: Duration = Duration::from_secs(1);
+const AT_ONCE: Duration = Duration::from_millis(100);
+const SOON: Duration = Duration::from_secs(10);
 
 fn with(text: &str, on_error: OnError) -> Policy {
     policy(text).with_on_error(on_error)
