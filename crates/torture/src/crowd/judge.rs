@@ -17,7 +17,9 @@ pub(super) fn judge(report: &mut Report, round: &Round, outcome: Outcome, flushe
         report.violated(format!("{name}: {excess}"));
     }
     let alone = alone(&policy, &events);
-    report.demand(admitted == alone || !is_judged(), || {
+    // A charge whose answer came too late is not among the events; in tests the machine may be the reason.
+    let excused = !is_judged() && outcome.sum(|done| done.elsewhere) > 0;
+    report.demand(admitted == alone || excused, || {
         format!("{name}: {admitted} admitted, {alone} by the kernel at the same times")
     });
     let limit = policy.limits().first().ok_or_else(|| Failure("a policy without limits".to_owned()))?;
