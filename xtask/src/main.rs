@@ -34,6 +34,7 @@ cargo xtask COMMAND
   bench replay [N]     lines a second over N lines of 100,000 keys (10 million)
   bench embedded [..]  the embedded store beside its peers: nanoseconds, ratios, bytes, pauses
   bench redis [..]     calls inside a redis-server: CPU against an empty script, logs, bytes (--quick, --only WORD)
+  bench server [..]    Tollgate, redis-server and throttlecrab-server under one load (--quick, --only WORD, --json)
   bench algorithms     nanoseconds a check and bytes a key of each algorithm
 ";
 
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         ["bench", "replay", lines] => bench::replay(lines),
         ["bench", "embedded", args @ ..] => bench::embedded(args),
         ["bench", "redis", args @ ..] => bench::redis(args),
+        ["bench", "server", args @ ..] => bench::server(args),
         ["bench", "algorithms"] => bench::algorithms(),
         _ => {
             eprint!("{HELP}");
