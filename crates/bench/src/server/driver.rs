@@ -101,7 +101,7 @@ impl Driver {
         for event in &self.events {
             let Some(line) = self.lines.get_mut(event.token().0) else { continue };
             line.write()?;
-            if let Some(now) = line.receive(tally)? {
+            if let Some(now) = line.receive(tally, event.is_read_closed())? {
                 if self.ending {
                     line.is_waiting = false;
                 } else {
@@ -173,8 +173,9 @@ impl Line {
         Ok(())
     }
 
-    /// Takes what has come; the time, if it was the last of the batch.
-    fn receive(&mut self, tally: &mut Tally) -> Result<Option<Instant>, Failure> {
+    /// Takes what has come; the time, if it was the last of the batch. If the server is known to have left,
+    /// no other event will tell so.
+    fn receive(&mut self, tally: &mut Tally, has_left: bool) -> Result<Option<Instant>, Failure> {
         let whole = self.expected.replies * self.expected.form.lines();
         loop {
             let room = self.buffer.get_mut(self.filled..).unwrap_or_default();
@@ -189,13 +190,13 @@ impl Line {
                 Err(error) => return Err(error.into()),
             };
             // If there was room for more there is no more: the next byte is another event.
-            let is_all = read < room.len();
+            let is_all = read < room.len() && !has_left;
             self.ended += replies::lines(room.get(..read).unwrap_or_default());
             self.filled += read;
             if self.ended >= whole {
                 return self.complete(tally).map(Some);
             }
-            if !replies::is_sound(self.received(), self.expected.form) {
+            if self.received().ends_with(b"\n") && !replies::is_sound(self.received(), self.expected.form) {
                 return Err(self.unexpected("an error"));
             }
             if is_all {
@@ -223,5 +224,67 @@ impl Line {
         let received = String::from_utf8_lossy(self.received());
         let shown: String = received.chars().take(200).collect();
         format!("expected {replies} replies of the form {form:?}, found {found}: {shown:?}").into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::thread::{JoinHandle, spawn};
+
+    use super::*;
+
+    /// Answers `requests` PINGs on one connection, in pieces of a few bytes, and ends.
+    fn server(reply: &'static str, requests: usize) -> (SocketAddr, JoinHandle<()>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let serve = move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_nodelay(true).unwrap();
+            let mut request = vec![0; Batch::new(&["PING"], 1).bytes().len()];
+            for _ in 0..requests {
+                stream.read_exact(&mut request).unwrap();
+                reply.as_bytes().chunks(3).for_each(|piece| stream.write_all(piece).unwrap());
+            }
+        };
+        (addr, spawn(serve))
+    }
+
+    fn start(addr: SocketAddr, form: Form) -> Driver {
+        let batch = Batch::new(&["PING"], 4);
+        Driver::start(addr, 1, &batch, Expected { form, replies: 4 }, Numbers::random(10)).unwrap()
+    }
+
+    #[test]
+    fn replies_are_counted_in_pieces() {
+        let (addr, serving) = server("*2\r\n:1\r\n:99\r\n", 12);
+        let mut driver = start(addr, Form::Array(2));
+        let tally = driver.run(8, Duration::MAX).unwrap();
+        assert_eq!((tally.replies, tally.allowed), (8, 8));
+        driver.finish().unwrap();
+        serving.join().unwrap();
+    }
+
+    #[test]
+    fn an_error_of_the_server_ends_the_load() {
+        for (reply, form, found) in [
+            ("-ERR no\r\n", Form::Array(2), "-ERR no"),
+            ("-ERR no\r\n", Form::Integer, "-ERR no"),
+            ("*1\r\n:1\r\n", Form::Array(2), "*1"),
+        ] {
+            let (addr, serving) = server(reply, 4);
+            let failure = start(addr, form).run(u64::MAX, Duration::MAX).err().unwrap().to_string();
+            assert!(failure.contains(found), "{failure}");
+            // It may find the connection closed before its last word.
+            let _ = serving.join();
+        }
+    }
+
+    #[test]
+    fn a_server_that_leaves_ends_the_load() {
+        let (addr, serving) = server(":1\r\n", 4);
+        let failure = start(addr, Form::Integer).run(u64::MAX, Duration::MAX).err().unwrap();
+        assert!(!failure.to_string().is_empty());
+        serving.join().unwrap();
     }
 }

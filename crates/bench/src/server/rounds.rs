@@ -32,7 +32,7 @@ pub(crate) struct Figures {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) allowed: f64,
-    histogram: Histogram,
+    pub(crate) histogram: Histogram,
 }
 
 /// A measurement over the mean of its two neighbours of INCR.

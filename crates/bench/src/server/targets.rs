@@ -84,3 +84,61 @@ fn rate(ratios: &Ratios) -> f64 {
 fn title(measured: &Measured) -> String {
     format!("{}, pipeline {}", measured.subject.name, measured.pipeline)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::Histogram;
+    use crate::rounds::Figures;
+    use crate::subjects::SUBJECTS;
+
+    fn measured(name: &str, pipeline: usize, ratios: Ratios, driver_busy: f64) -> Measured {
+        let subject = SUBJECTS.iter().find(|subject| subject.name == name).unwrap();
+        let figures = Figures {
+            rate: 0.0,
+            cpu: 0.0,
+            driver_cpu: 0.0,
+            busy: 0.0,
+            driver_busy,
+            p50: 0.0,
+            p99: 0.0,
+            allowed: 1.0,
+            histogram: Histogram::new(),
+        };
+        Measured { subject, pipeline, figures: vec![figures], ratios: vec![ratios] }
+    }
+
+    fn verdicts(all: &[Measured]) -> Vec<(f64, bool)> {
+        judge(all).into_iter().map(|verdict| (verdict.found, verdict.met)).collect()
+    }
+
+    #[test]
+    fn fewer_requests_than_incr_count_only_if_the_driver_is_the_limit() {
+        let one = |rate, cpu, busy| verdicts(&[measured("tollgate 100/min", 1, Ratios { rate, cpu, p99: 1.0 }, busy)]);
+        assert_eq!(one(1.0, 2.0, 0.5), [(1.0, true), (1.0, true)]);
+        assert_eq!(one(0.98, 0.9, 0.95), [(0.98, true), (1.0, true)]);
+        assert_eq!(one(0.98, 1.1, 0.95), [(0.98, false), (1.0, true)]);
+        assert_eq!(one(0.98, 0.9, 0.5), [(0.98, false), (1.0, true)]);
+    }
+
+    #[test]
+    fn other_limiters_are_compared_by_their_ratios_to_incr_at_pipeline_16() {
+        let at = |rate| Ratios { rate, cpu: 1.0, p99: 1.5 };
+        let all = [
+            measured("redis function 100/min", 16, at(0.25), 0.1),
+            measured("throttlecrab TCP_NODELAY", 16, at(0.5), 0.1),
+            measured("tollgate 100/min", 16, at(1.0), 0.1),
+        ];
+        assert_eq!(verdicts(&all), [(1.0, true), (1.5, false), (4.0, true), (2.0, false)]);
+        assert_eq!(verdicts(&all[..2]), []);
+    }
+
+    #[test]
+    fn every_name_that_is_looked_for_is_measured() {
+        let names =
+            POLICIES.iter().flat_map(|policy| [format!("tollgate {policy}"), format!("redis function {policy}")]);
+        for name in names.chain(["throttlecrab TCP_NODELAY".to_owned()]) {
+            assert!(SUBJECTS.iter().any(|subject| subject.name == name), "{name}");
+        }
+    }
+}
