@@ -123,12 +123,15 @@ const NODELAY: &str = "target/bench-peers/nodelay.so";
 /// `cargo xtask bench server`: Tollgate beside redis-server and throttlecrab-server, under the same load.
 pub(crate) fn server(args: &[&str]) -> Result<(), Failure> {
     run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-bench", "--bin", "bench-server"])?;
-    run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-cli", "--bin", "tollgate"])?;
+    let only = args.iter().skip_while(|&&word| word != "--only").nth(1);
+    let wants = |names: &str| only.is_none_or(|word| names.contains(word));
     let mut all: Vec<String> = args.iter().map(|&word| word.to_owned()).collect();
     let mut give = |flag: &str, path: &str| all.extend([flag.to_owned(), root().join(path).display().to_string()]);
-    give("--tollgate", "target/release/tollgate");
-    let only = args.iter().skip_while(|&&word| word != "--only").nth(1);
-    if only.is_none_or(|word| "throttlecrab as shipped, throttlecrab TCP_NODELAY".contains(word)) {
+    if wants("tollgate 100/min gcra") {
+        run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-cli", "--bin", "tollgate"])?;
+        give("--tollgate", "target/release/tollgate");
+    }
+    if wants("throttlecrab as shipped") || wants("throttlecrab TCP_NODELAY") {
         throttlecrab()?;
         give("--throttlecrab", &format!("{THROTTLECRAB_HOME}/bin/throttlecrab-server"));
         if nodelay()? {

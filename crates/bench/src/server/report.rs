@@ -6,6 +6,9 @@ use crate::subjects::{INCR, KEYS};
 use crate::table::{self, Table, Value};
 use crate::targets::{DRIVER_FULL, judge};
 
+/// Processors that others may take before figures are doubtful.
+const OTHERS: f64 = 0.15;
+
 pub(crate) fn print(asked: &Asked, all: &[Measured]) {
     let mut tables: Vec<Table> = PIPELINES.iter().map(|&pipeline| figures(asked, all, pipeline)).collect();
     tables.push(targets(asked, all));
@@ -37,6 +40,7 @@ fn figures(asked: &Asked, all: &[Measured], pipeline: usize) -> Table {
         "driver us",
         "driver busy",
         "driver full",
+        "others busy",
         "allowed",
     ];
     let mut table = Table::new(name, &about, columns);
@@ -58,6 +62,7 @@ fn figures(asked: &Asked, all: &[Measured], pipeline: usize) -> Table {
             Value::number(measured.median(|figures| figures.driver_cpu), 2),
             Value::number(driver_busy, 2),
             Value::met(Some(driver_busy >= DRIVER_FULL)),
+            Value::number(measured.median(|figures| figures.others_busy), 2),
             Value::maybe(is_limiter.then(|| measured.median(|figures| figures.allowed)), 2),
         ]);
     }
@@ -79,6 +84,11 @@ fn targets(asked: &Asked, all: &[Measured]) -> Table {
     }
     if asked.quick {
         table.note("quick: one short round, which says whether it runs and not how fast".to_owned());
+    }
+    let others = all.iter().map(|measured| measured.median(|figures| figures.others_busy)).fold(0.0, f64::max);
+    if others >= OTHERS {
+        table
+            .note(format!("others kept up to {others:.2} processors busy meanwhile: measure again when they are idle"));
     }
     if asked.nodelay.is_none() && asked.wants("throttlecrab") {
         table.note("no C compiler, so no TCP_NODELAY for throttlecrab-server, and no target that needs it".to_owned());

@@ -29,6 +29,8 @@ pub(crate) struct Figures {
     /// Processors that were busy.
     pub(crate) busy: f64,
     pub(crate) driver_busy: f64,
+    /// By anything else, which takes time from both.
+    pub(crate) others_busy: f64,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) allowed: f64,
@@ -142,7 +144,7 @@ fn fill(server: &Running, subject: &Subject) -> Result<(), Failure> {
 fn measure(server: &Running, subject: &Subject, pipeline: usize, time: Duration) -> Result<Figures, Failure> {
     let mut driver = drive(server, subject, pipeline, Numbers::random(KEYS))?;
     driver.run(u64::MAX, WARM)?;
-    let used = || Ok::<_, Failure>((cpu::used(server.pid())?, cpu::used(std::process::id())?));
+    let used = || Ok::<_, Failure>((cpu::used(server.pid())?, cpu::used(std::process::id())?, cpu::used_by_all()?));
     let before = used()?;
     let tally = driver.run(u64::MAX, time)?;
     let after = used()?;
@@ -151,13 +153,16 @@ fn measure(server: &Running, subject: &Subject, pipeline: usize, time: Duration)
         return Err(format!("no reply in {time:?}").into());
     }
     let (replies, elapsed) = (tally.replies as f64, tally.elapsed.as_secs_f64());
-    let (used, driver_used) = ((after.0 - before.0).as_secs_f64(), (after.1 - before.1).as_secs_f64());
+    let seconds = |after: Duration, before: Duration| after.saturating_sub(before).as_secs_f64();
+    let (used, driver_used) = (seconds(after.0, before.0), seconds(after.1, before.1));
+    let others = (seconds(after.2, before.2) - used - driver_used).max(0.0);
     Ok(Figures {
         rate: replies / elapsed,
         cpu: used * 1e6 / replies,
         driver_cpu: driver_used * 1e6 / replies,
         busy: used / elapsed,
         driver_busy: driver_used / elapsed,
+        others_busy: others / elapsed,
         p50: micros(tally.histogram.at(0.5)),
         p99: micros(tally.histogram.at(0.99)),
         allowed: tally.allowed as f64 / replies,

@@ -100,6 +100,7 @@ mod tests {
             driver_cpu: 0.0,
             busy: 0.0,
             driver_busy,
+            others_busy: 0.0,
             p50: 0.0,
             p99: 0.0,
             allowed: 1.0,
