@@ -71,8 +71,13 @@ impl Process {
         }
         command.envs(recipe.preload.iter().map(|library| ("LD_PRELOAD", library)));
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let child = command.spawn().map_err(|error| format!("{}: {error}", recipe.program.display()))?;
-        Ok(Self { child, port, folder })
+        match command.spawn() {
+            Ok(child) => Ok(Self { child, port, folder }),
+            Err(error) => {
+                fs::remove_dir_all(&folder)?;
+                Err(format!("{}: {error}", recipe.program.display()).into())
+            }
+        }
     }
 
     fn wait(&mut self) -> Result<(), Failure> {
