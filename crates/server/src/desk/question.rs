@@ -1,0 +1,68 @@
+//! What can be asked of the desk, read and valid, and what it answers.
+
+use std::sync::Arc;
+
+use tollgate_core::{Cost, Decision, Detail, Mode, Request, Timestamp, Together};
+
+use super::Known;
+
+/// A question.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// To decide.
+    Check(Ask),
+    /// To forget a key under a policy.
+    Reset(Part),
+    /// To give back what is still held of units charged at a time.
+    Refund { part: Part, units: Cost, at: Timestamp },
+    /// To decide several parts, all or none.
+    All(Vec<Part>),
+}
+
+/// A key under a policy, and how many units it is about.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) known: Arc<Known>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) cost: Cost,
+}
+
+/// A request to decide.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) part: Part,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) peek: bool,
+    pub(crate) tells: Tells,
+}
+
+impl Ask {
+    pub(crate) fn request(&self) -> Request {
+        Request { mode: self.mode, peek: self.peek, ..Request::cost(self.part.cost) }
+    }
+}
+
+/// How much of a decision is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tells {
+    /// The flat reply.
+    #[default]
+    Flat,
+    /// And what was charged, the next wait and the time.
+    Rest,
+    /// And each limit's part.
+    Full,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// A decision, and each limit's part if that was asked.
+    Decided(Decision, Vec<Detail>),
+    /// Several, all or none.
+    Together(Together),
+    /// Units given back.
+    Units(u64),
+    /// It is done.
+    Done,
+}

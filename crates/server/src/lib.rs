@@ -1,0 +1,24 @@
+//! The Tollgate server: exact rate limits for every language, through its Redis client or one HTTP call.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `settings.rs`, `server.rs`, `shared.rs` | what a server is started with; its threads; what connections share |
+//! | `desk/` | the one place that front-ends ask, whichever home decides |
+//! | `keys/` | the keys of the other conventions, in the embedded home |
+//! | `access/` | who may do what |
+//! | `resp/` | the front-end for Redis clients |
+//! | `metrics/` | what is counted |
+//! | `fault.rs` | why a question is not answered |
+
+mod access;
+mod desk;
+mod fault;
+mod keys;
+mod metrics;
+mod resp;
+mod server;
+mod settings;
+mod shared;
+
+pub use server::{Server, StartError};
+pub use settings::{HTTP_PORT, RESP_PORT, Settings};

@@ -1,0 +1,198 @@
+//! The commands, and how one of them is run.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `table.rs` | every command: its name, arguments, scope, and who runs it |
+//! | `tg.rs`, `options.rs` | the commands of our own, and the words behind them |
+//! | `client.rs` | what clients say of themselves: HELLO, AUTH, SELECT, CLIENT, … |
+//! | `server.rs` | what clients ask of a server: INFO, COMMAND, CONFIG GET, TIME, … |
+
+mod client;
+mod options;
+mod server;
+pub(crate) mod table;
+mod tg;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use tollgate_core::{Decision, Detail};
+
+use crate::desk::{Answer, Question, Tells};
+use crate::fault::{Code, Fault};
+use crate::keys::Keys;
+use crate::resp::decode::Place;
+use crate::resp::session::Session;
+use crate::resp::writer::Writer;
+use crate::shared::Shared;
+pub(crate) use table::{Command, Run, find};
+
+/// The arguments of a command, its name first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Args<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) places: &'a [Place],
+}
+
+impl<'a> Args<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The argument at a place; empty if there is none.
+    #[inline]
+    pub(crate) fn at(&self, index: usize) -> &'a [u8] {
+        self.get(index).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<&'a [u8]> {
+        self.bytes.get(self.places.get(index)?.clone())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let Self { bytes, places } = *self;
+        places.iter().map(move |place| bytes.get(place.clone()).unwrap_or_default())
+    }
+
+    /// Whether the argument at a place is this word, in either case.
+    pub(crate) fn is(&self, index: usize, word: &str) -> bool {
+        self.at(index).eq_ignore_ascii_case(word.as_bytes())
+    }
+}
+
+/// What a command is given.
+pub(crate) struct Turn<'a> {
+    pub(crate) args: Args<'a>,
+    pub(crate) session: &'a mut Session,
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) out: &'a mut Writer,
+}
+
+/// What a command asks the home.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// A question, and how its answer is worded.
+    Question(Question, Form),
+}
+
+/// How an answer is worded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Integers; `source` adds who decided.
+    Integers {
+        /// Whether the source is told.
+        source: bool,
+    },
+    /// A text for people.
+    Explained,
+}
+
+/// Looks a command up and sees whether it may be run: its arguments are as many as it takes, and the
+/// connection has its scope.
+pub(crate) fn admit(args: &Args<'_>, session: &Session) -> Result<&'static Command, Fault> {
+    let name = args.at(0);
+    let command = find(name).ok_or_else(|| table::unknown(args))?;
+    if !command.takes(args.len()) {
+        let name = command.name.to_ascii_lowercase();
+        let usage = command.usage;
+        return Err(Fault::wrong(format!("wrong number of arguments for '{name}' command; expected {usage}")));
+    }
+    match command.scope {
+        Some(scope) if !session.scopes.has(scope) => Err(lacking(scope.name(), session)),
+        _ => Ok(command),
+    }
+}
+
+fn lacking(scope: &str, session: &Session) -> Fault {
+    if session.scopes.is_none() {
+        return Fault::new(Code::NoAuth, "Authentication required: AUTH token, with a token that the server was given");
+    }
+    Fault::new(
+        Code::NoPerm,
+        format!("expected a token with the scope {scope}: AUTH token; this connection has {}", session.scopes),
+    )
+}
+
+/// Runs a command that answers at once; nothing if it has to be waited for. `keys` are those of the
+/// caller if they are already held.
+pub(crate) fn run_now(command: &Command, turn: &mut Turn<'_>, keys: Option<&mut Keys>) -> Option<Asked> {
+    let done = match (&command.run, keys) {
+        (Run::Plain(run), _) => run(turn),
+        (Run::Keys(run), Some(keys)) => run(turn, keys),
+        (Run::Keys(run), None) => {
+            let shared = Arc::clone(turn.shared);
+            let mut keys = shared.desk.keys();
+            run(turn, &mut keys)
+        }
+        // The connection runs it, since it runs others.
+        (Run::Exec, _) => Ok(()),
+        (Run::Ask(ask), _) => match ask(turn) {
+            Ok(asked) => return Some(asked),
+            Err(fault) => Err(fault),
+        },
+    };
+    if let Err(fault) = done {
+        turn.out.fault(&fault);
+    }
+    None
+}
+
+/// Puts a question to a home that answers at once, with the keys held; answers whether it is one.
+pub(crate) fn ask_now(shared: &Shared, asked: &Asked, keys: &mut Keys, out: &mut Writer) -> bool {
+    let _ = keys;
+    if !shared.desk.home.answers_at_once() {
+        return false;
+    }
+    let mut context = Context::from_waker(Waker::noop());
+    pin!(ask(shared, asked, out)).poll(&mut context).is_ready()
+}
+
+/// Puts a question to the home and words the answer.
+pub(crate) async fn ask(shared: &Shared, asked: &Asked, out: &mut Writer) {
+    let Asked::Question(question, form) = asked;
+    match shared.desk.answer(question).await {
+        Ok(answer) => word(question, &answer, *form, out),
+        Err(fault) => out.fault(&fault),
+    }
+}
+
+fn word(question: &Question, answer: &Answer, form: Form, out: &mut Writer) {
+    match (answer, question, form) {
+        (Answer::Decided(decision, details), Question::Check(asked), Form::Explained) => {
+            out.bulk(tg::explained(asked, decision, details).as_bytes());
+        }
+        (Answer::Decided(decision, details), Question::Check(asked), Form::Integers { source }) => {
+            out.decision(decision, asked.tells != Tells::Flat, details, source);
+        }
+        (Answer::Decided(decision, details), _, _) => out.decision(decision, true, details, true),
+        (Answer::Together(together), _, _) => {
+            out.array(3 + 9 * together.decisions.len());
+            out.int(i64::from(together.allowed));
+            out.int(together.retry_after.as_flat());
+            for decision in &together.decisions {
+                decision.flat().into_iter().chain(decision.flat_rest()).for_each(|number| out.int(number));
+            }
+            out.bulk(source(&together.decisions).as_bytes());
+        }
+        (Answer::Units(units), _, _) => out.int(i64::try_from(*units).unwrap_or(i64::MAX)),
+        (Answer::Done, _, _) => out.int(1),
+    }
+}
+
+/// Who decided them all: they were decided by one.
+fn source(decisions: &[Decision]) -> &'static str {
+    decisions.first().map_or(tollgate_core::Source::Home, |decision| decision.source).name()
+}
+
+/// A limit's line in an explanation.
+fn detail_line(name: &str, detail: &Detail) -> String {
+    let wait = match detail.retry_after.span() {
+        _ if detail.fits => "fits".to_owned(),
+        Some(span) => format!("refuses for {span}"),
+        None => "can never fit".to_owned(),
+    };
+    format!("{name}: {wait}; {} of {} left, as new in {}", detail.remaining, detail.count, detail.reset_after)
+}

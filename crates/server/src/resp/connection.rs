@@ -1,0 +1,250 @@
+//! One connection: read, answer, write, until one side ends it.
+//!
+//! What has come is answered before more is read, and replies are written before many gather, so a client
+//! that does not read its replies is not read from either: it costs two small buffers, and is cut off when
+//! it stalls for long.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::batch::Batch;
+use super::commands::{self, Args, Asked, Run, Turn};
+use super::decode::{Bounds, Frame, Place, decode};
+use super::session::{Queue, Session};
+use super::writer::Writer;
+use crate::fault::{Code, Fault};
+use crate::shared::Shared;
+
+/// Bytes that are read at once, at first and in long pipelines.
+const READ: usize = 1 << 10;
+const READ_MOST: usize = 16 << 10;
+/// Replies that are written before more is answered.
+const WRITE: usize = 16 << 10;
+/// How long replies may wait for a client that does not read.
+const WRITE_STALL: Duration = Duration::from_secs(5);
+/// How long a command may take to come.
+const COMMAND: Duration = Duration::from_secs(30);
+/// How long a client may take to say who it is, where that is needed.
+const LOGIN: Duration = Duration::from_secs(5);
+/// Commands between MULTI and EXEC, and their bytes.
+const QUEUE: usize = 1_024;
+const QUEUE_BYTES: usize = 256 << 10;
+
+/// Serves a connection to its end.
+pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut connection =
+        Connection { shared, stream, session, input: Vec::new(), out: Writer::default(), places: Vec::new() };
+    // Whatever ended it, there is nobody to tell.
+    let _ = connection.run().await;
+}
+
+struct Connection<S> {
+    shared: Arc<Shared>,
+    stream: S,
+    session: Session,
+    input: Vec<u8>,
+    out: Writer,
+    places: Vec<Place>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    async fn run(&mut self) -> io::Result<()> {
+        let mut stopping = self.shared.stopping.clone();
+        let mut stop = pin!(stopping.wait_for(|stop| *stop));
+        let mut batch = Batch::default();
+        let login = tokio::time::Instant::now() + LOGIN;
+        loop {
+            let read = self.room();
+            // A wait without an end needs no timer, and nearly all are such.
+            let came = if self.session.scopes.is_none() {
+                let within = tokio::time::timeout_at(login, self.stream.read_buf(&mut self.input));
+                tokio::select! { biased; came = within => came?, _ = &mut stop => return Ok(()) }
+            } else if self.input.is_empty() {
+                let read = self.stream.read_buf(&mut self.input);
+                tokio::select! { biased; came = read => came, _ = &mut stop => return Ok(()) }
+            } else {
+                let within = timeout(COMMAND, self.stream.read_buf(&mut self.input));
+                tokio::select! { biased; came = within => came?, _ = &mut stop => return Ok(()) }
+            }?;
+            if came == 0 {
+                return Ok(());
+            }
+            self.answer(&mut batch).await?;
+            self.write().await?;
+            if self.session.ends {
+                return self.stream.shutdown().await;
+            }
+            // A pipeline that fills what is read at once is long.
+            if came == read && self.input.is_empty() && self.input.capacity() < READ_MOST {
+                self.input.reserve(2 * self.input.capacity());
+            }
+        }
+    }
+
+    /// Makes room to read into; answers how much there is.
+    fn room(&mut self) -> usize {
+        if self.input.capacity() == self.input.len() {
+            self.input.reserve(if self.input.is_empty() { READ } else { self.input.len() });
+        }
+        self.input.capacity() - self.input.len()
+    }
+
+    /// Answers every command that has come.
+    async fn answer(&mut self, batch: &mut Batch) -> io::Result<()> {
+        let input = std::mem::take(&mut self.input);
+        let mut at = 0;
+        while !self.session.ends {
+            let bounds = if self.session.scopes.is_none() { Bounds::UNKNOWN } else { Bounds::KNOWN };
+            let rest = &input[at..];
+            let mut places = std::mem::take(&mut self.places);
+            let frame = decode(rest, &bounds, &mut places);
+            match frame {
+                Ok(Frame::Command(len)) => {
+                    let args = Args { bytes: &rest[..len], places: &places };
+                    if !batch.takes(&args, at, &mut self.session, &self.shared) {
+                        batch.decide(&input, &self.shared, &mut self.out).await;
+                        if !batch.takes(&args, at, &mut self.session, &self.shared) {
+                            self.command(args).await;
+                        }
+                    }
+                    if batch.is_full() {
+                        batch.decide(&input, &self.shared, &mut self.out).await;
+                    }
+                    at += len;
+                }
+                Ok(Frame::Nothing(len)) => at += len,
+                Ok(Frame::Incomplete) => {
+                    self.places = places;
+                    break;
+                }
+                Err(mistake) => {
+                    batch.decide(&input, &self.shared, &mut self.out).await;
+                    self.out.error(&format!("ERR {mistake}"));
+                    self.session.ends = true;
+                }
+            }
+            self.places = places;
+            if self.out.bytes.len() >= WRITE {
+                self.write().await?;
+            }
+        }
+        batch.decide(&input, &self.shared, &mut self.out).await;
+        self.input = input;
+        if at == self.input.len() {
+            self.input.clear();
+            // One long command does not keep its memory.
+            self.input.shrink_to(READ_MOST);
+        } else {
+            self.input.drain(..at);
+        }
+        Ok(())
+    }
+
+    /// Runs one command, or lets it wait for EXEC.
+    async fn command(&mut self, args: Args<'_>) {
+        let command = match commands::admit(&args, &self.session) {
+            Ok(command) => command,
+            Err(fault) => {
+                if let Some(queue) = &mut self.session.queue {
+                    queue.spoiled = true;
+                }
+                return self.out.fault(&fault);
+            }
+        };
+        if self.session.queue.is_some() && !command.is_at_once() {
+            return self.wait_for_exec(args);
+        }
+        if let Run::Exec = command.run {
+            return self.exec().await;
+        }
+        let Self { shared, session, out, .. } = self;
+        let asked = commands::run_now(command, &mut Turn { args, session, shared, out }, None);
+        if let Some(asked) = asked {
+            commands::ask(&self.shared, &asked, &mut self.out).await;
+        }
+    }
+
+    fn wait_for_exec(&mut self, args: Args<'_>) {
+        let Some(queue) = &mut self.session.queue else { return };
+        queue.bytes += args.bytes.len();
+        if queue.commands.len() >= QUEUE || queue.bytes > QUEUE_BYTES {
+            queue.spoiled = true;
+            let text = format!("expected at most {QUEUE} commands and {QUEUE_BYTES} bytes before EXEC");
+            return self.out.fault(&Fault::wrong(text));
+        }
+        queue.commands.push((args.bytes.into(), args.places.into()));
+        self.out.simple("QUEUED");
+    }
+
+    /// Runs what waited. Keys are nobody else's meanwhile; each question to the home is atomic by itself.
+    async fn exec(&mut self) {
+        let Some(queue) = self.session.queue.take() else {
+            return self.out.fault(&Fault::wrong("EXEC without MULTI"));
+        };
+        if queue.spoiled {
+            let text = "Transaction discarded because of previous errors.";
+            return self.out.fault(&Fault::new(Code::ExecAbort, text));
+        }
+        self.out.array(queue.commands.len());
+        let mut next = 0;
+        while let Some(asked) = self.exec_some(&queue, &mut next) {
+            commands::ask(&self.shared, &asked, &mut self.out).await;
+        }
+    }
+
+    /// Runs commands with the keys held, up to one that has to be waited for.
+    fn exec_some(&mut self, queue: &Queue, next: &mut usize) -> Option<Asked> {
+        let Self { shared, session, out, .. } = self;
+        let mut keys = shared.desk.keys();
+        while let Some((bytes, places)) = queue.commands.get(*next) {
+            *next += 1;
+            let args = Args { bytes, places };
+            let command = match commands::admit(&args, session) {
+                Ok(command) => command,
+                Err(fault) => {
+                    out.fault(&fault);
+                    continue;
+                }
+            };
+            let mut turn = Turn { args, session, shared, out };
+            if let Some(asked) = commands::run_now(command, &mut turn, Some(&mut keys))
+                && !commands::ask_now(shared, &asked, &mut keys, out)
+            {
+                return Some(asked);
+            }
+        }
+        None
+    }
+
+    /// Writes the replies. The first try needs no timer.
+    async fn write(&mut self) -> io::Result<()> {
+        let mut written = 0;
+        if !self.out.bytes.is_empty() {
+            let stream = &mut self.stream;
+            let bytes = &self.out.bytes;
+            let first = poll_fn(|context| match Pin::new(&mut *stream).poll_write(context, bytes) {
+                Poll::Ready(written) => Poll::Ready(written),
+                Poll::Pending => Poll::Ready(Ok(0)),
+            });
+            written = first.await?;
+        }
+        if written < self.out.bytes.len() {
+            timeout(WRITE_STALL, self.stream.write_all(&self.out.bytes[written..])).await??;
+        }
+        // TLS gathers what is written.
+        self.stream.flush().await?;
+        self.out.bytes.clear();
+        self.out.bytes.shrink_to(2 * WRITE);
+        Ok(())
+    }
+}

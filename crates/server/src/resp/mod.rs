@@ -1,0 +1,19 @@
+//! The front-end for Redis clients: commands in, replies out, over RESP2 or RESP3.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `decode.rs` | bytes as commands, within bounds |
+//! | `writer.rs` | replies as bytes |
+//! | `session.rs` | what a connection has said of itself |
+//! | `connection.rs` | one connection: read, answer, write |
+//! | `batch.rs` | checks that stand in line, decided by one call |
+//! | `commands/` | the commands, one line each in the table |
+
+mod batch;
+pub(crate) mod commands;
+mod connection;
+pub(crate) mod decode;
+pub(crate) mod session;
+pub(crate) mod writer;
+
+pub(crate) use connection::serve;

@@ -1,0 +1,60 @@
+//! What a connection has said of itself.
+
+use std::sync::Arc;
+
+use crate::access::Scopes;
+use crate::desk::Known;
+use crate::resp::decode::Place;
+
+/// A connection's own state.
+pub(crate) struct Session {
+    /// Its number, for CLIENT ID.
+    pub(crate) id: u64,
+    /// The address it comes from, for CLIENT LIST.
+    pub(crate) peer: std::net::SocketAddr,
+    /// The address it came to.
+    pub(crate) local: std::net::SocketAddr,
+    /// What it may do.
+    pub(crate) scopes: Scopes,
+    /// The database of its keys.
+    pub(crate) db: u8,
+    /// What it calls itself.
+    pub(crate) name: Vec<u8>,
+    /// The library it says it is, and its version.
+    pub(crate) library: [Vec<u8>; 2],
+    /// Commands that wait for EXEC, as they came.
+    pub(crate) queue: Option<Queue>,
+    /// Whether the connection ends after its replies are written.
+    pub(crate) ends: bool,
+    /// The policy asked for last, which is mostly the next one too.
+    pub(crate) latest: Option<(Box<[u8]>, Arc<Known>)>,
+}
+
+/// The bytes of a command, and where its arguments are.
+pub(crate) type Waiting = (Box<[u8]>, Box<[Place]>);
+
+/// Commands between MULTI and EXEC.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) commands: Vec<Waiting>,
+    pub(crate) bytes: usize,
+    /// Whether one of them was wrong, so that none will be run.
+    pub(crate) spoiled: bool,
+}
+
+impl Session {
+    pub(crate) fn new(id: u64, peer: std::net::SocketAddr, local: std::net::SocketAddr, scopes: Scopes) -> Self {
+        Self {
+            id,
+            peer,
+            local,
+            scopes,
+            db: 0,
+            name: Vec::new(),
+            library: [Vec::new(), Vec::new()],
+            queue: None,
+            ends: false,
+            latest: None,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Replies as bytes, in the words of RESP2 or RESP3.
+
+use tollgate_core::{Decision, Detail};
+use tollgate_dialects::Reply;
+
+use crate::fault::Fault;
+
+/// The protocol a connection speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    #[default]
+    Resp2,
+    Resp3,
+}
+
+/// Replies on their way out.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) protocol: Protocol,
+}
+
+impl Writer {
+    /// An integer.
+    #[inline]
+    pub(crate) fn int(&mut self, number: i64) {
+        self.line(b':', number);
+    }
+
+    /// `+OK` and its like.
+    pub(crate) fn simple(&mut self, text: &str) {
+        self.bytes.push(b'+');
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.end();
+    }
+
+    /// Text, or any bytes.
+    pub(crate) fn bulk(&mut self, bytes: &[u8]) {
+        self.line(b'$', bytes.len() as i64);
+        self.bytes.extend_from_slice(bytes);
+        self.end();
+    }
+
+    /// Nothing.
+    pub(crate) fn nil(&mut self) {
+        let nil: &[u8] = match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        };
+        self.bytes.extend_from_slice(nil);
+    }
+
+    /// No array, as an EXEC that was given up answers.
+    pub(crate) fn nil_array(&mut self) {
+        let nil: &[u8] = match self.protocol {
+            Protocol::Resp2 => b"*-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        };
+        self.bytes.extend_from_slice(nil);
+    }
+
+    /// An array of so many replies, which follow.
+    #[inline]
+    pub(crate) fn array(&mut self, len: usize) {
+        self.line(b'*', len as i64);
+    }
+
+    /// A map of so many pairs, which follow; in RESP2 an array of twice as many.
+    pub(crate) fn map(&mut self, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.line(b'*', 2 * pairs as i64),
+            Protocol::Resp3 => self.line(b'%', pairs as i64),
+        }
+    }
+
+    /// A set of so many replies, which follow; in RESP2 an array.
+    pub(crate) fn set(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.line(b'*', len as i64),
+            Protocol::Resp3 => self.line(b'~', len as i64),
+        }
+    }
+
+    /// An error. Its text becomes one line.
+    pub(crate) fn fault(&mut self, fault: &Fault) {
+        self.error(&fault.to_string());
+    }
+
+    /// The same by its line.
+    pub(crate) fn error(&mut self, line: &str) {
+        self.bytes.push(b'-');
+        self.bytes.extend(line.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));
+        self.end();
+    }
+
+    /// The flat reply.
+    #[inline]
+    pub(crate) fn flat(&mut self, decision: &Decision) {
+        self.bytes.extend_from_slice(b"*6\r\n");
+        for number in decision.flat() {
+            self.int(number);
+        }
+    }
+
+    /// A decision with as much as is asked; `source` adds the word for who decided.
+    pub(crate) fn decision(&mut self, decision: &Decision, rest: bool, details: &[Detail], source: bool) {
+        self.array(6 + if rest { 3 + 5 * details.len() } else { 0 } + usize::from(source));
+        decision.flat().into_iter().for_each(|number| self.int(number));
+        if rest {
+            decision.flat_rest().into_iter().for_each(|number| self.int(number));
+            details.iter().flat_map(Detail::flat).for_each(|number| self.int(number));
+        }
+        if source {
+            self.bulk(decision.source.name().as_bytes());
+        }
+    }
+
+    /// What a dialect answers.
+    pub(crate) fn reply(&mut self, reply: &Reply) {
+        match reply {
+            Reply::Int(number) => self.int(*number),
+            Reply::Nil => self.nil(),
+            Reply::Text(text) => self.bulk(text.as_bytes()),
+            Reply::Array(replies) => {
+                self.array(replies.len());
+                replies.iter().for_each(|reply| self.reply(reply));
+            }
+        }
+    }
+
+    #[inline]
+    fn line(&mut self, sign: u8, number: i64) {
+        self.bytes.push(sign);
+        // Most numbers of a decision are one digit.
+        if let 0..=9 = number {
+            self.bytes.push(b'0' + number as u8);
+        } else {
+            self.bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        }
+        self.end();
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+}
