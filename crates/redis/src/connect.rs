@@ -23,7 +23,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::settings::Settings;
 use crate::url::{Form, Node};
-use crate::verdict::{Verdict, command_verdict, words};
+use crate::verdict::{Verdict, command_verdict, is_unknown_command, words};
 
 /// How long a connection may be idle before it is tried.
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -114,6 +114,10 @@ async fn show_token(settings: &Settings, live: &Live) -> Result<(), Closed> {
         question.arg(word);
     }
     match live.send(&question, settings.connect).await?.first() {
+        // Its words would repeat the token.
+        Some(Value::ServerError(error)) if is_unknown_command(error) => {
+            Err(Closed::Refused("expected a Tollgate server, found one that knows no AUTH".into()))
+        }
         Some(Value::ServerError(error)) if command_verdict(error) == Verdict::Wrong => {
             Err(Closed::Refused(words(error)))
         }
