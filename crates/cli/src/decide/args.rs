@@ -17,7 +17,8 @@ Without --store and TOLLGATE_STORE the server on this machine decides, the one
 that tollgate serve starts. On a Redis the key and a script in the cache are all
 that is left; nothing is installed.
 Exit code: 0 allowed, 1 denied, 2 error. A store that does not answer is an
-error: nobody decides in its place.";
+error: nobody decides in its place. A Tollgate server that decided without its
+own store says so.";
 
 const PEEK: &str = "\
 Examples:
