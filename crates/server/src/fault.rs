@@ -1,4 +1,5 @@
-//! Why a question is not answered: a code for programs, a text for people. Nothing was changed.
+//! Why a question is not answered: a code for programs, a text for people. Nothing was changed, unless the store
+//! behind the server did not answer: it may have done what was asked.
 
 use std::fmt;
 

@@ -20,6 +20,8 @@ mod redis_script;
 mod replay;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tollgate;
 
 // The generator of the example log is an example program; the test of its log uses its files.
 #[cfg(test)]

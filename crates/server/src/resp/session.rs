@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::access::Scopes;
-use crate::desk::Known;
+use crate::resp::batch::Repeated;
 use crate::resp::decode::Place;
 
 /// A connection's own state.
@@ -26,8 +26,8 @@ pub(crate) struct Session {
     pub(crate) queue: Option<Queue>,
     /// Whether the connection ends after its replies are written.
     pub(crate) ends: bool,
-    /// The policy asked for last, which is mostly the next one too.
-    pub(crate) latest: Option<(Box<[u8]>, Arc<Known>)>,
+    /// What was asked last, which is mostly the next thing too.
+    pub(crate) latest: Option<Arc<Repeated>>,
 }
 
 /// The bytes of a command, and where its arguments are.

@@ -28,6 +28,7 @@ use crate::resp::session::Session;
 use crate::resp::writer::Writer;
 use crate::shared::Shared;
 pub(crate) use table::{Command, Run, find};
+pub(crate) use tg::read_check;
 
 /// The arguments of a command, its name first.
 #[derive(Clone, Copy, Debug)]
