@@ -57,7 +57,7 @@ impl Shared {
         request: &Request,
     ) -> Option<Decision> {
         let (slot, seen) = pair.find(ident)?;
-        if !target.is_own {
+        if !target.is_own || seen.rank() != target.space.rank {
             return None;
         }
         if seen.boxed() {
@@ -76,8 +76,9 @@ impl Shared {
         let shard = self.shard(ident);
         let mut tries = 0;
         while let Some((slot, seen)) = shard.find(ident) {
-            let t = self.now(target.space);
-            match self.decide_seen(target, shard, slot, seen, t, request) {
+            let there = self.target_at(target, &seen);
+            let t = self.now(there.space);
+            match self.decide_seen(there, shard, slot, seen, t, request) {
                 Tried::Done(decision) => return decision,
                 Tried::Changed => relax(&mut tries),
                 Tried::Cannot => break,
