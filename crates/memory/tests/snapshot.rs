@@ -46,6 +46,8 @@ fn policies() -> Vec<Policy> {
         ("m", "3/s, 20/min gcra name=steady, 100/h fixed align=clock"),
         ("p", "10/min spacing=1s"),
         ("u", "4/min"),
+        ("g", "12/min fixed"),
+        ("g", "10/min gcra burst=5, 30/h"),
     ];
     let mut policies: Vec<Policy> = texts.map(named).into();
     policies[9] = policies[9].clone().with_mode(Mode::Uniform);
