@@ -64,7 +64,7 @@ fn charge(memory: &Memory, prepared: &[Prepared], clock: &Manual) {
     for step in 0..120u32 {
         for (index, policy) in prepared.iter().enumerate() {
             let key = (step * 7 + index as u32 * step / 40) % KEYS;
-            if (key as usize + index) % 3 > 0 {
+            if !(key as usize + index).is_multiple_of(3) {
                 let _ = memory.check(policy, &key.to_le_bytes(), &Request::ONE).unwrap();
             }
         }
