@@ -57,11 +57,13 @@ impl Shared {
         request: &Request,
     ) -> Option<Decision> {
         let (slot, seen) = pair.find(ident)?;
-        if !target.is_own || seen.rank() != target.space.rank {
+        if !target.is_own {
             return None;
         }
-        if seen.boxed() {
-            return Mirror::unpack(seen.words).refusal(target.policy, request, t, target.space.near);
+        let space = target.space;
+        if !seen.is_packed_by(space.rank) {
+            let boxed = seen.boxed() && seen.rank() == space.rank;
+            return boxed.then(|| Mirror::unpack(seen.words).refusal(target.policy, request, t, space.near))?;
         }
         // The first word is a time not after the latest charge; of a key that has just got its place it
         // tells nothing.

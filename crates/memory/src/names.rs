@@ -43,15 +43,25 @@ impl Names {
 
     /// The space of a policy, and whether it is the policy's own. One that comes too late for that uses the
     /// first of its name.
+    #[inline]
     pub(crate) fn space(
         &self,
         policy: &Policy,
         secret: &Secret,
         monotonic: bool,
     ) -> Result<(Arc<Space>, bool), StoreError> {
-        if let Some(known) = self.known(policy) {
-            return Ok(known);
+        loop {
+            // What was added is known, or what it would take is gone.
+            match self.known(policy) {
+                Some(known) => return Ok(known),
+                None => self.add(policy, secret, monotonic)?,
+            }
         }
+    }
+
+    /// Makes a space for a policy, if it may have one.
+    #[cold]
+    fn add(&self, policy: &Policy, secret: &Secret, monotonic: bool) -> Result<(), StoreError> {
         let mut numbers = self.numbers.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         if numbers.of.len() >= MOST_NAMES && !numbers.of.contains_key(policy.name()) {
             return Err(StoreError::Names(MOST_NAMES));
@@ -69,11 +79,11 @@ impl Names {
         if policy.name().is_empty() {
             self.bare.get_or_init(|| number);
         }
-        drop(numbers);
-        self.known(policy).ok_or(StoreError::Names(MOST_NAMES))
+        Ok(())
     }
 
     /// The same; nothing if there is a space to be made.
+    #[inline]
     fn known(&self, policy: &Policy) -> Option<(Arc<Space>, bool)> {
         let (number, may_grow) = match self.bare.get() {
             Some(number) if policy.name().is_empty() => (*number, true),
@@ -134,13 +144,14 @@ impl Name {
     }
 
     /// The space with the limits of `policy`.
+    #[inline]
     fn of(&self, policy: &Policy) -> Option<&Arc<Space>> {
         let first = self.first.get()?;
         if first.owns(policy) {
             return Some(first);
         }
-        let sum = sum(policy);
-        let more = self.more.get()?.iter().map_while(OnceLock::get);
+        let more = self.more.get()?;
+        let (sum, more) = (sum(policy), more.iter().map_while(OnceLock::get));
         more.filter(|summed| summed.sum == sum).map(|summed| &summed.space).find(|space| space.owns(policy))
     }
 

@@ -75,9 +75,11 @@ impl Shared {
     /// The target where its key was found: with the space that packed the key, by whose clock it lives.
     #[inline]
     pub(crate) fn target_at<'a>(&'a self, target: Target<'a>, seen: &Seen) -> Target<'a> {
-        if seen.rank() == target.space.rank {
-            return target;
-        }
+        if seen.rank() == target.space.rank { target } else { self.target_elsewhere(target, seen) }
+    }
+
+    #[cold]
+    fn target_elsewhere<'a>(&'a self, target: Target<'a>, seen: &Seen) -> Target<'a> {
         // A slot tells of a space only once it is there.
         self.names.space_of(seen).map_or(target, |space| Target { space, is_own: false, ..target })
     }

@@ -59,6 +59,12 @@ impl Seen {
         (self.head >> RANK_SHIFT & ((1 << RANK_BITS) - 1)) as u8
     }
 
+    /// Whether it was packed under the policy of this rank: one comparison, since every check asks.
+    #[inline]
+    pub(crate) fn is_packed_by(&self, rank: u8) -> bool {
+        self.head & (VERSION - 1) == u64::from(rank) << RANK_SHIFT
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.print == 0
     }
