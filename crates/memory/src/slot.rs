@@ -14,8 +14,8 @@
 //! ```
 //!
 //! A version comes again after 2^24 changes. To be taken for what it was, a slot would have to change so often
-//! and no other number of times while one thread stands between reading and charging; a change is a charge
-//! that was allowed, so most limits do not have as many.
+//! and no other number of times while one thread stands between reading and charging; a change of
+//! packed words is a charge, so most limits do not have as many.
 
 use crate::ident::Ident;
 use crate::space::RANK_BITS;

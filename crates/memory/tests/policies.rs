@@ -198,7 +198,7 @@ fn keys_under_one_or_several_texts_decide_as_the_kernel_does() {
     }
 }
 
-/// Bytes a key under each policy, and nanoseconds do not matter here.
+/// Bytes a key that is new under this policy.
 fn bytes_a_key(memory: &Memory, policy: &Prepared, from: u32) -> usize {
     const KEYS: u32 = 20_000;
     let before = memory.stats();
