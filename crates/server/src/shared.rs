@@ -8,17 +8,12 @@ use tokio::sync::watch;
 use crate::access::Access;
 use crate::desk::Desk;
 use crate::log::Log;
-use crate::network::Network;
 
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) access: Access,
     pub(crate) log: Arc<Log>,
-    /// Proxies whose word for the address of a client is taken.
-    pub(crate) trusted_proxies: Vec<Network>,
-    /// Names that the server goes by, beside its addresses and `localhost`.
-    pub(crate) hosts: Vec<String>,
     /// The number of the next connection.
     pub(crate) next_id: AtomicU64,
     /// Whether the server is about to end: it is not ready any more, and takes no more connections.
@@ -43,8 +38,6 @@ impl Shared {
             desk: Desk::new(home, Policies::default(), Arc::default(), clock(), crate::keys::Keys::default()),
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
             log,
-            trusted_proxies: Vec::new(),
-            hosts: Vec::new(),
             next_id: AtomicU64::new(1),
             stopping: never.clone(),
             leaving: never,
