@@ -19,7 +19,11 @@ mod redis_script;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
+mod serve;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
+mod token;
 #[cfg(test)]
 mod tollgate;
 
