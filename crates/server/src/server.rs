@@ -18,6 +18,7 @@ use crate::desk::{Desk, Home, Policies};
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::resp;
+use crate::resp::clients::Clients;
 use crate::resp::session::Session;
 use crate::settings::Settings;
 use crate::shared::Shared;
@@ -78,6 +79,7 @@ impl Server {
         let home = settings.store.map_or(Home::Embedded(memory), Home::Redis);
         let (stop, stopping) = watch::channel(false);
         let shared = Arc::new(Shared {
+            clients: Clients::new(clock.now()),
             desk: Desk::new(
                 home,
                 Policies::new(settings.policies),
