@@ -13,9 +13,10 @@ use tokio::sync::{mpsc, watch};
 use tollgate_core::Clock;
 use tollgate_memory::{Manual, Memory, Monotonic};
 
-use crate::access::Access;
+use crate::access::{Access, Free, Token, Tokens};
 use crate::desk::{Desk, Home, Policies};
 use crate::keys::Keys;
+use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::resp;
 use crate::resp::clients::Clients;
@@ -29,6 +30,7 @@ const WAITING: usize = 1_024;
 /// A running server. Dropped, it ends as by [`Server::stop`].
 pub struct Server {
     resp: Option<SocketAddr>,
+    made: Option<Token>,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -58,16 +60,18 @@ impl Server {
     /// Starts a server; it decides by the process's monotonic clock.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
         let memory = Memory::new(settings.memory);
-        Self::start_by(settings, memory, Box::new(Monotonic::new()))
+        Self::start_by(settings, memory, || Box::new(Monotonic::new()))
     }
 
     /// The same by a clock that stands until it is set, for tests: the command has no way to it.
     pub fn start_with_clock(settings: Settings, clock: &Manual) -> Result<Self, StartError> {
         let memory = Memory::with_clock(settings.memory, Box::new(clock.clone()));
-        Self::start_by(settings, memory, Box::new(clock.clone()))
+        Self::start_by(settings, memory, || Box::new(clock.clone()))
     }
 
-    fn start_by(settings: Settings, memory: Memory, clock: Box<dyn Clock>) -> Result<Self, StartError> {
+    fn start_by(settings: Settings, memory: Memory, clock: impl Fn() -> Box<dyn Clock>) -> Result<Self, StartError> {
+        let log = Arc::new(Log::new(settings.log).map_err(StartError::System)?);
+        let made = Token::make().map_err(StartError::System)?;
         let listen = |addr: SocketAddr| {
             let listener = TcpListener::bind(addr).and_then(|listener| {
                 listener.set_nonblocking(true)?;
@@ -79,16 +83,20 @@ impl Server {
         let home = settings.store.map_or(Home::Embedded(memory), Home::Redis);
         let (stop, stopping) = watch::channel(false);
         let shared = Arc::new(Shared {
-            clients: Clients::new(clock.now()),
+            clients: Clients::new(clock().now()),
             desk: Desk::new(
                 home,
                 Policies::new(settings.policies),
                 Arc::new(Metrics::default()),
-                clock,
+                clock(),
                 Keys::default(),
             ),
-            access: Access::default(),
+            access: Access::new(Free::Loopback, Vec::new(), Tokens::one(made.hash()), None, clock(), Arc::clone(&log)),
+            log,
+            trusted_proxies: settings.trusted_proxies,
+            hosts: settings.hosts,
             next_id: AtomicU64::new(1),
+            leaving: stopping.clone(),
             stopping,
         });
         let (mut threads, mut workers) = (Vec::new(), Vec::new());
@@ -103,12 +111,17 @@ impl Server {
             let shared = Arc::clone(&shared);
             threads.push(thread("tollgate-door", move || accept(shared, listener, workers))?);
         }
-        Ok(Self { resp: addr, stop, threads })
+        Ok(Self { resp: addr, made: Some(made), stop, threads })
     }
 
     /// Where the Redis protocol is spoken.
     pub fn resp_addr(&self) -> Option<SocketAddr> {
         self.resp
+    }
+
+    /// The token made at the start, which may do everything, if one was made.
+    pub fn token(&self) -> Option<&Token> {
+        self.made.as_ref()
     }
 
     /// Ends: no connection is taken any more, commands that came are answered, and all threads are waited

@@ -2,6 +2,7 @@
 
 use super::table::{Command, NONE, Run, line};
 use super::{Turn, command};
+use crate::access::Scope;
 use crate::fault::Fault;
 
 /// The time that decisions are made by, in seconds and microseconds.
@@ -15,11 +16,11 @@ pub(super) fn time(turn: &mut Turn<'_>) -> Result<(), Fault> {
 
 /// The parts of CLUSTER that clients ask to find out whether it is one.
 pub(super) static CLUSTER: &[Command] = &[
-    line("CLUSTER|INFO", 2, "CLUSTER INFO", None, NONE, Run::Plain(no_cluster)),
-    line("CLUSTER|SLOTS", 2, "CLUSTER SLOTS", None, NONE, Run::Plain(no_cluster)),
-    line("CLUSTER|SHARDS", 2, "CLUSTER SHARDS", None, NONE, Run::Plain(no_cluster)),
-    line("CLUSTER|NODES", 2, "CLUSTER NODES", None, NONE, Run::Plain(no_cluster)),
-    line("CLUSTER|MYID", 2, "CLUSTER MYID", None, NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|INFO", 2, "CLUSTER INFO", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|SLOTS", 2, "CLUSTER SLOTS", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|SHARDS", 2, "CLUSTER SHARDS", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|NODES", 2, "CLUSTER NODES", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|MYID", 2, "CLUSTER MYID", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
     line("CLUSTER|HELP", 2, "CLUSTER HELP", None, NONE, Run::Plain(command::help)),
 ];
 

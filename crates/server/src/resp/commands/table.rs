@@ -125,7 +125,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     parts("CONFIG", "CONFIG GET pattern [pattern …]", config::PARTS),
     parts("CLUSTER", "CLUSTER INFO|SLOTS|SHARDS|NODES|MYID", server::CLUSTER),
     line("INFO", -1, "INFO [section …]", Some(Scope::Read), NONE, Run::Plain(info::info)),
-    line("ROLE", 1, "ROLE", None, NONE, Run::Plain(server::role)),
+    line("ROLE", 1, "ROLE", Some(Scope::Read), NONE, Run::Plain(server::role)),
     line("PING", -1, "PING [text]", None, NONE, Run::Plain(client::ping)),
     line("ECHO", 2, "ECHO text", None, NONE, Run::Plain(client::echo)),
     line("QUIT", -1, "QUIT", None, NONE, Run::Plain(client::quit)),

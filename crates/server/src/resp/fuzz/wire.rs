@@ -6,19 +6,14 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::watch;
 use tollgate_core::Timestamp;
-use tollgate_memory::{LEAST_CAP, Manual, Memory};
+use tollgate_memory::Manual;
 
-use crate::access::{Access, Scopes};
-use crate::desk::{Desk, Home, Policies};
-use crate::keys::Keys;
+use crate::access::Scopes;
 use crate::resp;
-use crate::resp::clients::Clients;
 use crate::resp::session::Session;
 use crate::shared::Shared;
 
@@ -74,26 +69,15 @@ impl AsyncWrite for Wire {
 /// A server without sockets, whose time stands.
 pub(super) struct Bench {
     shared: Arc<Shared>,
-    _stop: watch::Sender<bool>,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Bench {
     pub(super) fn new() -> Self {
-        let now = Timestamp::saturating(1_700_000_000_000_000);
-        let clock = Manual::at(now);
-        let memory = Memory::with_clock(LEAST_CAP, Box::new(clock.clone()));
-        let (_stop, stopping) = watch::channel(false);
-        let home = Home::Embedded(memory);
-        let shared = Arc::new(Shared {
-            clients: Clients::new(now),
-            desk: Desk::new(home, Policies::new(Vec::new()), Arc::default(), Box::new(clock), Keys::default()),
-            access: Access::default(),
-            next_id: AtomicU64::new(1),
-            stopping,
-        });
+        let clock = Manual::at(Timestamp::saturating(1_700_000_000_000_000));
+        let shared = Shared::for_test_by(|| Box::new(clock.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        Self { shared, _stop, runtime }
+        Self { shared, runtime }
     }
 
     /// Serves a connection that sends these chunks and then ends.
