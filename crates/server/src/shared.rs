@@ -8,7 +8,6 @@ use tokio::sync::watch;
 use crate::access::Access;
 use crate::desk::Desk;
 use crate::log::Log;
-use crate::network::Network;
 use crate::resp::clients::Clients;
 
 /// What all connections share.
@@ -18,10 +17,6 @@ pub(crate) struct Shared {
     /// The connections that speak the Redis protocol.
     pub(crate) clients: Clients,
     pub(crate) log: Arc<Log>,
-    /// Proxies whose word for the address of a client is taken.
-    pub(crate) trusted_proxies: Vec<Network>,
-    /// Names that the server goes by, beside its addresses and `localhost`.
-    pub(crate) hosts: Vec<String>,
     /// The number of the next connection.
     pub(crate) next_id: AtomicU64,
     /// Whether the server is about to end: it is not ready any more, and takes no more connections.
@@ -51,8 +46,6 @@ impl Shared {
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
             clients: Clients::new(clock().now()),
             log,
-            trusted_proxies: Vec::new(),
-            hosts: Vec::new(),
             next_id: AtomicU64::new(1),
             stopping: never.clone(),
             leaving: never,
