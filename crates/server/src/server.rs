@@ -21,6 +21,7 @@ use crate::door::{self, Came, Door, Listener, Places, Serving, Speaks, Tls};
 use crate::keys::Keys;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::resp::clients::Clients;
 use crate::settings::{Limits, Settings};
 use crate::shared::Shared;
 use crate::start_error::StartError;
@@ -83,6 +84,7 @@ impl Server {
         let exposed = door::exposed(listeners.iter().map(|at| at.addr)).map(|addr| addr.port()).collect();
         let home = settings.store.map_or(Home::Embedded(memory), Home::Redis);
         let shared = Arc::new(Shared {
+            clients: Clients::new(clock().now()),
             desk: Desk::new(
                 home,
                 Policies::new(settings.policies),

@@ -8,11 +8,14 @@ use tokio::sync::watch;
 use crate::access::Access;
 use crate::desk::Desk;
 use crate::log::Log;
+use crate::resp::clients::Clients;
 
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) access: Access,
+    /// The connections that speak the Redis protocol.
+    pub(crate) clients: Clients,
     pub(crate) log: Arc<Log>,
     /// The number of the next connection.
     pub(crate) next_id: AtomicU64,
@@ -26,17 +29,22 @@ pub(crate) struct Shared {
 impl Shared {
     /// What connections share in a test: the embedded store, nothing to tell, and no end.
     pub(crate) fn for_test() -> Arc<Self> {
+        Self::for_test_by(|| Box::new(tollgate_memory::Monotonic::new()))
+    }
+
+    /// The same by a clock.
+    pub(crate) fn for_test_by(clock: impl Fn() -> Box<dyn tollgate_core::Clock>) -> Arc<Self> {
         use crate::access::{Free, Tokens};
         use crate::desk::{Home, Policies};
-        use tollgate_memory::{LEAST_CAP, Memory, Monotonic};
+        use tollgate_memory::{LEAST_CAP, Memory};
 
         let log = Arc::new(Log::default());
-        let clock = || Box::new(Monotonic::new());
-        let home = Home::Embedded(Memory::new(LEAST_CAP));
+        let home = Home::Embedded(Memory::with_clock(LEAST_CAP, clock()));
         let (_, never) = watch::channel(false);
         Arc::new(Self {
             desk: Desk::new(home, Policies::default(), Arc::default(), clock(), crate::keys::Keys::default()),
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
+            clients: Clients::new(clock().now()),
             log,
             next_id: AtomicU64::new(1),
             stopping: never.clone(),

@@ -4,10 +4,16 @@
 //! |---|---|
 //! | `table.rs` | every command: its name, arguments, scope, and who runs it |
 //! | `tg.rs`, `options.rs` | the commands of our own, and the words behind them |
-//! | `client.rs` | what clients say of themselves: HELLO, AUTH, SELECT, CLIENT, … |
-//! | `server.rs` | what clients ask of a server: INFO, COMMAND, CONFIG GET, TIME, … |
+//! | `hello.rs`, `client.rs` | what clients say of themselves: HELLO, AUTH, SELECT, RESET; CLIENT, PING, MULTI, … |
+//! | `server.rs`, `info.rs`, `config.rs` | what clients ask of a server: TIME, ROLE, CLUSTER; INFO; CONFIG GET |
+//! | `command.rs`, `docs.rs` | what clients ask of the commands: COMMAND, and their documentation |
 
 mod client;
+mod command;
+mod config;
+mod docs;
+mod hello;
+mod info;
 mod options;
 mod server;
 pub(crate) mod table;
@@ -91,11 +97,16 @@ pub(crate) enum Form {
     Explained,
 }
 
-/// Looks a command up and sees whether it may be run: its arguments are as many as it takes, and the
+/// What the user of a command did not give right, in the words that Redis has for most of it.
+const SYNTAX: &str = "syntax error";
+
+/// Looks a command up, or the part of one that its second word names, and sees whether it may be run: its arguments are as many as it takes, and the
 /// connection has its scope.
 pub(crate) fn admit(args: &Args<'_>, session: &Session) -> Result<&'static Command, Fault> {
-    let name = args.at(0);
-    let command = find(name).ok_or_else(|| table::unknown(args))?;
+    let mut command = find(args.at(0)).ok_or_else(|| table::unknown(args))?;
+    if !command.parts.is_empty() && args.len() > 1 {
+        command = command.part(args.at(1)).ok_or_else(|| table::unknown_part(command, args.at(1)))?;
+    }
     if !command.takes(args.len()) {
         let name = command.name.to_ascii_lowercase();
         let usage = command.usage;
