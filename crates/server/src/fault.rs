@@ -36,6 +36,19 @@ pub(crate) enum Code {
 }
 
 impl Code {
+    /// All of them.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Wrong,
+        Self::NoAuth,
+        Self::WrongPass,
+        Self::NoPerm,
+        Self::NoScript,
+        Self::WrongType,
+        Self::ExecAbort,
+        Self::Full,
+        Self::Away,
+    ];
+
     /// The first word of an error reply.
     pub(crate) const fn word(self) -> &'static str {
         match self {

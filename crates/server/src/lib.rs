@@ -7,12 +7,14 @@
 //! | `keys/` | the keys of the other conventions, in the embedded home |
 //! | `access/` | who may do what |
 //! | `resp/` | the front-end for Redis clients |
+//! | `http/` | the front-end over HTTP |
 //! | `metrics/` | what is counted |
 //! | `fault.rs` | why a question is not answered |
 
 mod access;
 mod desk;
 mod fault;
+mod http;
 mod keys;
 mod metrics;
 mod resp;
@@ -20,5 +22,6 @@ mod server;
 mod settings;
 mod shared;
 
+pub use http::trusted_proxy;
 pub use server::{Server, StartError};
 pub use settings::{HTTP_PORT, RESP_PORT, Settings};

@@ -15,8 +15,9 @@ use tollgate_memory::{Manual, Memory, Monotonic};
 
 use crate::access::Access;
 use crate::desk::{Desk, Home, Policies};
+use crate::http::{self, Front};
 use crate::keys::Keys;
-use crate::metrics::Metrics;
+use crate::metrics::{FrontEnd, Metrics, Refused};
 use crate::resp;
 use crate::resp::session::Session;
 use crate::settings::Settings;
@@ -25,9 +26,13 @@ use crate::shared::Shared;
 /// Connections that wait for a thread.
 const WAITING: usize = 1_024;
 
+/// A connection on its way to a thread.
+type Came = (FrontEnd, TcpStream, SocketAddr);
+
 /// A running server. Dropped, it ends as by [`Server::stop`].
 pub struct Server {
     resp: Option<SocketAddr>,
+    http: Option<SocketAddr>,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -75,6 +80,8 @@ impl Server {
             listener.map_err(|error| StartError::Listen(addr, error))
         };
         let resp = settings.resp.map(listen).transpose()?;
+        let http = settings.http.map(listen).transpose()?;
+        let front = Front::new(&settings.hosts, &settings.trusted_proxies);
         let home = settings.store.map_or(Home::Embedded(memory), Home::Redis);
         let (stop, stopping) = watch::channel(false);
         let shared = Arc::new(Shared {
@@ -86,6 +93,7 @@ impl Server {
                 Keys::default(),
             ),
             access: Access::default(),
+            http: front,
             next_id: AtomicU64::new(1),
             stopping,
         });
@@ -96,17 +104,25 @@ impl Server {
             let shared = Arc::clone(&shared);
             threads.push(thread(&format!("tollgate-{number}"), move || work(shared, receiver))?);
         }
-        let addr = resp.as_ref().map(|(addr, _)| *addr);
-        if let Some((_, listener)) = resp {
-            let shared = Arc::clone(&shared);
-            threads.push(thread("tollgate-door", move || accept(shared, listener, workers))?);
+        let addr = |listening: &Option<(SocketAddr, TcpListener)>| listening.as_ref().map(|(addr, _)| *addr);
+        let (resp_addr, http_addr) = (addr(&resp), addr(&http));
+        for (front, listening) in [(FrontEnd::Resp, resp), (FrontEnd::Http, http)] {
+            if let Some((_, listener)) = listening {
+                let (shared, workers) = (Arc::clone(&shared), workers.clone());
+                threads.push(thread("tollgate-door", move || accept(shared, front, listener, workers))?);
+            }
         }
-        Ok(Self { resp: addr, stop, threads })
+        Ok(Self { resp: resp_addr, http: http_addr, stop, threads })
     }
 
     /// Where the Redis protocol is spoken.
     pub fn resp_addr(&self) -> Option<SocketAddr> {
         self.resp
+    }
+
+    /// Where HTTP is spoken.
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.http
     }
 
     /// Ends: no connection is taken any more, commands that came are answered, and all threads are waited
@@ -140,7 +156,7 @@ fn thread<F: Future<Output = ()>>(
 }
 
 /// Serves connections until the server ends and they did.
-async fn work(shared: Arc<Shared>, mut connections: mpsc::Receiver<(TcpStream, SocketAddr)>) {
+async fn work(shared: Arc<Shared>, mut connections: mpsc::Receiver<Came>) {
     let mut stopping = shared.stopping.clone();
     let mut tasks = tokio::task::JoinSet::new();
     loop {
@@ -148,11 +164,15 @@ async fn work(shared: Arc<Shared>, mut connections: mpsc::Receiver<(TcpStream, S
             came = connections.recv() => came,
             _ = stopping.wait_for(|stop| *stop) => None,
         };
-        let Some((stream, peer)) = came else { break };
+        let Some((front, stream, peer)) = came else { break };
         while tasks.try_join_next().is_some() {}
         if let Ok(stream) = tokio::net::TcpStream::from_std(stream)
             && let Ok(local) = stream.local_addr()
         {
+            if front == FrontEnd::Http {
+                tasks.spawn(http::serve(Arc::clone(&shared), stream, peer, local));
+                continue;
+            }
             let scopes = shared.access.free(local, peer);
             let session = Session::new(shared.next_id.fetch_add(1, Ordering::Relaxed), peer, local, scopes);
             tasks.spawn(resp::serve(Arc::clone(&shared), stream, session));
@@ -162,7 +182,7 @@ async fn work(shared: Arc<Shared>, mut connections: mpsc::Receiver<(TcpStream, S
 }
 
 /// Takes connections and hands them to the threads in turn.
-async fn accept(shared: Arc<Shared>, listener: TcpListener, workers: Vec<mpsc::Sender<(TcpStream, SocketAddr)>>) {
+async fn accept(shared: Arc<Shared>, front: FrontEnd, listener: TcpListener, workers: Vec<mpsc::Sender<Came>>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let mut stopping = shared.stopping.clone();
     for turn in 0.. {
@@ -174,7 +194,9 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, workers: Vec<mpsc::S
             Ok((stream, peer)) => {
                 let _ = stream.set_nodelay(true);
                 if let (Ok(stream), Some(worker)) = (stream.into_std(), workers.get(turn % workers.len())) {
-                    let _ = worker.try_send((stream, peer));
+                    if worker.try_send((front, stream, peer)).is_err() {
+                        shared.desk.metrics.refused(Refused::Busy);
+                    }
                 }
             }
             // No file is left, or the client has gone again.

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use ipnet::IpNet;
 use tollgate_core::Policy;
 use tollgate_redis::Redis;
 
@@ -27,6 +28,10 @@ pub struct Settings {
     pub store: Option<Redis>,
     /// Policies that callers may ask for by name.
     pub policies: Vec<Policy>,
+    /// Names besides localhost and its addresses that HTTP requests may call the server by.
+    pub hosts: Vec<String>,
+    /// Proxies whose word on a client's address is taken, see [`crate::trusted_proxy`].
+    pub trusted_proxies: Vec<IpNet>,
 }
 
 impl Default for Settings {
@@ -39,6 +44,8 @@ impl Default for Settings {
             keys: tollgate_memory::DEFAULT_CAP,
             store: None,
             policies: Vec::new(),
+            hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
         }
     }
 }

@@ -76,6 +76,7 @@ impl Batch {
             *key = bytes.get(place.clone()).unwrap_or_default();
         }
         let keys = &keys[..self.keys.len().min(MOST)];
+        shared.desk.metrics.checks(keys.len());
         match shared.desk.check_many(known, keys, &Request::ONE, &mut self.decisions).await {
             Ok(()) => self.decisions.iter().for_each(|decision| out.flat(decision)),
             Err(error) => {

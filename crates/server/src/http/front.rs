@@ -1,0 +1,166 @@
+//! What HTTP connections share: the bounds, the names that this server goes by, the trusted proxies.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hyper::http::request::Parts;
+use hyper::{StatusCode, header};
+use ipnet::IpNet;
+
+use super::problem::Problem;
+
+/// How much a connection may ask for, and how long it may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// How long a head may take to come, from its first byte.
+    pub(crate) head: Duration,
+    /// How long a connection may ask nothing.
+    pub(crate) idle: Duration,
+    /// How long a body may take to come.
+    pub(crate) body: Duration,
+    /// How long a request may take in all, its answer written.
+    pub(crate) request: Duration,
+    /// Bytes of a head.
+    pub(crate) head_bytes: usize,
+    /// Fields of a head.
+    pub(crate) fields: usize,
+    /// Bytes of a body.
+    pub(crate) body_bytes: usize,
+    /// Requests that are answered at a time, in the whole server.
+    pub(crate) in_flight: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            body: Duration::from_secs(10),
+            request: Duration::from_secs(30),
+            head_bytes: 16 << 10,
+            fields: 64,
+            body_bytes: 64 << 10,
+            in_flight: 1_000,
+        }
+    }
+}
+
+/// What HTTP connections share.
+#[derive(Debug, Default)]
+pub(crate) struct Front {
+    pub(crate) limits: Limits,
+    /// Names besides those of loopback and the address, in small letters.
+    hosts: Vec<String>,
+    /// Proxies whose word on a client's address is taken.
+    pub(crate) trusted: Vec<IpNet>,
+    in_flight: AtomicUsize,
+}
+
+/// A request that is being answered.
+pub(crate) struct Turn<'a>(&'a Front);
+
+impl Front {
+    pub(crate) fn new(hosts: &[String], trusted: &[IpNet]) -> Self {
+        let hosts = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        Self { hosts, trusted: trusted.to_vec(), ..Self::default() }
+    }
+
+    /// Begins a request, unless too many are in hand.
+    pub(crate) fn turn(&self) -> Result<Turn<'_>, Problem> {
+        let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let turn = Turn(self);
+        if before < self.limits.in_flight {
+            return Ok(turn);
+        }
+        let most = self.limits.in_flight;
+        let text = format!("expected at most {most} requests at a time in the whole server; try again");
+        Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text).retry_after(1))
+    }
+
+    /// Whether the request names this server: a page of another site that had its own name point here does
+    /// not (DNS rebinding).
+    pub(crate) fn check_host(&self, parts: &Parts, local: SocketAddr) -> Result<(), Problem> {
+        let mut named = parts.headers.get_all(header::HOST).iter();
+        let (first, second) = (named.next(), named.next());
+        let (Some(host), None) = (first.and_then(|host| host.to_str().ok()), second) else {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "expected one Host header"));
+        };
+        let authority = parts.uri.authority().map(|authority| authority.as_str());
+        match [Some(host), authority].into_iter().flatten().find(|host| !self.is_ours(host, local)) {
+            None => Ok(()),
+            Some(host) => {
+                let found = crate::fault::quoted(host.as_bytes());
+                let text = format!(
+                    "Host: expected localhost, an address of this server or a name it was told, found {found}; \
+                     start it with --host NAME"
+                );
+                Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, text))
+            }
+        }
+    }
+
+    fn is_ours(&self, host: &str, local: SocketAddr) -> bool {
+        let name = without_port(host).to_ascii_lowercase();
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        if let Ok(address) = bare.unwrap_or(&name).parse::<IpAddr>() {
+            // Only an IPv6 address is written in brackets.
+            let well_written = address.is_ipv6() == bare.is_some();
+            return well_written
+                && (address.is_loopback() || address.to_canonical() == local.ip().to_canonical() || self.lists(&name));
+        }
+        name == "localhost" || self.lists(&name)
+    }
+
+    fn lists(&self, name: &str) -> bool {
+        self.hosts.iter().any(|host| host == name)
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_ours_or_told() {
+        let front = Front::new(&["Tollgate.internal".to_owned()], &[]);
+        let local: SocketAddr = "10.1.2.3:7380".parse().unwrap();
+        let rows = [
+            ("localhost", true),
+            ("LocalHost:7380", true),
+            ("127.0.0.1:1", true),
+            ("127.0.0.9", true),
+            ("[::1]", true),
+            ("[::1]:7380", true),
+            ("10.1.2.3", true),
+            ("10.1.2.3:80", true),
+            ("tollgate.internal:7380", true),
+            ("10.1.2.4", false),
+            ("evil.example", false),
+            ("evil.example:7380", false),
+            ("localhost.evil.example", false),
+            ("tollgate.internal.", false),
+            ("::1", false),
+            ("[127.0.0.1]", false),
+            ("", false),
+            (":7380", false),
+            ("localhost:port", false),
+        ];
+        for (host, ours) in rows {
+            assert_eq!(front.is_ours(host, local), ours, "{host}");
+        }
+    }
+}

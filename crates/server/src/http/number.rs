@@ -1,0 +1,64 @@
+//! Whole numbers in JSON, within what every language counts exactly.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use tollgate_core::{Cost, EXACT, Timestamp};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// An integer from 0 to 2^53 - 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Whole(u64);
+
+impl Whole {
+    pub(super) fn cost(self) -> Cost {
+        // It is below the bound of a cost.
+        Cost::new(self.0).unwrap_or(Cost::ONE)
+    }
+
+    pub(super) fn timestamp(self) -> Timestamp {
+        Timestamp::saturating(self.0)
+    }
+}
+
+struct Reads;
+
+impl Visitor<'_> for Reads {
+    type Value = Whole;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an integer from 0 to {}", EXACT - 1)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Whole, E> {
+        if number < EXACT { Ok(Whole(number)) } else { Err(E::invalid_value(Unexpected::Unsigned(number), &self)) }
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Whole, E> {
+        match u64::try_from(number) {
+            Ok(number) => self.visit_u64(number),
+            Err(_) => Err(E::invalid_value(Unexpected::Signed(number), &self)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_u64(Reads)
+    }
+}
+
+impl PartialSchema for Whole {
+    fn schema() -> RefOr<Schema> {
+        let number = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+            .minimum(Some(0))
+            .maximum(Some(EXACT - 1));
+        number.into()
+    }
+}
+
+impl ToSchema for Whole {}
