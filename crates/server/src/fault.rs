@@ -21,6 +21,8 @@ pub(crate) enum Code {
     NoAuth,
     /// A token was tried that is none.
     WrongPass,
+    /// Too many were tried.
+    Throttled,
     /// The token lacks the scope.
     NoPerm,
     /// The script is not known.
@@ -54,7 +56,7 @@ impl Code {
         match self {
             Self::Wrong => "ERR",
             Self::NoAuth => "NOAUTH",
-            Self::WrongPass => "WRONGPASS",
+            Self::WrongPass | Self::Throttled => "WRONGPASS",
             Self::NoPerm => "NOPERM",
             Self::NoScript => "NOSCRIPT",
             Self::WrongType => "WRONGTYPE",

@@ -6,6 +6,7 @@
 //! | `desk/` | the one place that front-ends ask, whichever home decides |
 //! | `keys/` | the keys of the other conventions, in the embedded home |
 //! | `access/` | who may do what |
+//! | `log/`, `network.rs` | what the server says while it runs; addresses as they are grouped |
 //! | `resp/` | the front-end for Redis clients |
 //! | `http/` | the front-end over HTTP |
 //! | `metrics/` | what is counted |
@@ -16,12 +17,16 @@ mod desk;
 mod fault;
 mod http;
 mod keys;
+mod log;
 mod metrics;
+mod network;
 mod resp;
 mod server;
 mod settings;
 mod shared;
 
-pub use http::trusted_proxy;
+pub use access::{Scope, Scopes, ScopesError, Token, TokensError};
+pub use log::LogForm;
+pub use network::{Network, NetworkError};
 pub use server::{Server, StartError};
-pub use settings::{HTTP_PORT, RESP_PORT, Settings};
+pub use settings::{HTTP_PORT, Limits, RESP_PORT, Settings, TlsFiles};

@@ -13,10 +13,11 @@ use tokio::sync::{mpsc, watch};
 use tollgate_core::Clock;
 use tollgate_memory::{Manual, Memory, Monotonic};
 
-use crate::access::Access;
+use crate::access::{Access, Free, Token, Tokens};
 use crate::desk::{Desk, Home, Policies};
 use crate::http::{self, Front};
 use crate::keys::Keys;
+use crate::log::Log;
 use crate::metrics::{FrontEnd, Metrics, Refused};
 use crate::resp;
 use crate::resp::session::Session;
@@ -33,6 +34,7 @@ type Came = (FrontEnd, TcpStream, SocketAddr);
 pub struct Server {
     resp: Option<SocketAddr>,
     http: Option<SocketAddr>,
+    made: Option<Token>,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -62,16 +64,18 @@ impl Server {
     /// Starts a server; it decides by the process's monotonic clock.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
         let memory = Memory::new(settings.memory);
-        Self::start_by(settings, memory, Box::new(Monotonic::new()))
+        Self::start_by(settings, memory, || Box::new(Monotonic::new()))
     }
 
     /// The same by a clock that stands until it is set, for tests: the command has no way to it.
     pub fn start_with_clock(settings: Settings, clock: &Manual) -> Result<Self, StartError> {
         let memory = Memory::with_clock(settings.memory, Box::new(clock.clone()));
-        Self::start_by(settings, memory, Box::new(clock.clone()))
+        Self::start_by(settings, memory, || Box::new(clock.clone()))
     }
 
-    fn start_by(settings: Settings, memory: Memory, clock: Box<dyn Clock>) -> Result<Self, StartError> {
+    fn start_by(settings: Settings, memory: Memory, clock: impl Fn() -> Box<dyn Clock>) -> Result<Self, StartError> {
+        let log = Arc::new(Log::new(settings.log).map_err(StartError::System)?);
+        let made = Token::make().map_err(StartError::System)?;
         let listen = |addr: SocketAddr| {
             let listener = TcpListener::bind(addr).and_then(|listener| {
                 listener.set_nonblocking(true)?;
@@ -81,7 +85,6 @@ impl Server {
         };
         let resp = settings.resp.map(listen).transpose()?;
         let http = settings.http.map(listen).transpose()?;
-        let front = Front::new(&settings.hosts, &settings.trusted_proxies);
         let home = settings.store.map_or(Home::Embedded(memory), Home::Redis);
         let (stop, stopping) = watch::channel(false);
         let shared = Arc::new(Shared {
@@ -89,12 +92,16 @@ impl Server {
                 home,
                 Policies::new(settings.policies),
                 Arc::new(Metrics::default()),
-                clock,
+                clock(),
                 Keys::default(),
             ),
-            access: Access::default(),
-            http: front,
+            access: Access::new(Free::Loopback, Vec::new(), Tokens::one(made.hash()), None, clock(), Arc::clone(&log)),
+            log,
+            trusted_proxies: settings.trusted_proxies,
+            hosts: settings.hosts,
+            http: Front::default(),
             next_id: AtomicU64::new(1),
+            leaving: stopping.clone(),
             stopping,
         });
         let (mut threads, mut workers) = (Vec::new(), Vec::new());
@@ -112,7 +119,7 @@ impl Server {
                 threads.push(thread("tollgate-door", move || accept(shared, front, listener, workers))?);
             }
         }
-        Ok(Self { resp: resp_addr, http: http_addr, stop, threads })
+        Ok(Self { resp: resp_addr, http: http_addr, made: Some(made), stop, threads })
     }
 
     /// Where the Redis protocol is spoken.
@@ -123,6 +130,11 @@ impl Server {
     /// Where HTTP is spoken.
     pub fn http_addr(&self) -> Option<SocketAddr> {
         self.http
+    }
+
+    /// The token made at the start, which may do everything, if one was made.
+    pub fn token(&self) -> Option<&Token> {
+        self.made.as_ref()
     }
 
     /// Ends: no connection is taken any more, commands that came are answered, and all threads are waited

@@ -1,10 +1,14 @@
 //! What a server is started with.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
 
-use ipnet::IpNet;
 use tollgate_core::Policy;
 use tollgate_redis::Redis;
+
+use crate::log::LogForm;
+use crate::network::Network;
 
 /// The port of the Redis protocol.
 pub const RESP_PORT: u16 = 7379;
@@ -18,6 +22,10 @@ pub struct Settings {
     pub resp: Option<SocketAddr>,
     /// Where HTTP is spoken; nowhere if none.
     pub http: Option<SocketAddr>,
+    /// Where else the Redis protocol is spoken.
+    pub more_resp: Vec<SocketAddr>,
+    /// Where else HTTP is spoken.
+    pub more_http: Vec<SocketAddr>,
     /// Threads that serve connections.
     pub threads: usize,
     /// The most bytes of the embedded store.
@@ -28,10 +36,63 @@ pub struct Settings {
     pub store: Option<Redis>,
     /// Policies that callers may ask for by name.
     pub policies: Vec<Policy>,
-    /// Names besides localhost and its addresses that HTTP requests may call the server by.
+    /// The file of tokens; without it the server makes one at its start, if it is on loopback alone.
+    pub tokens: Option<PathBuf>,
+    /// Nothing is free, on loopback neither.
+    pub require_token: bool,
+    /// Everybody may do everything, wherever he comes from.
+    pub insecure_no_auth: bool,
+    /// Certificate and key, for all listeners.
+    pub tls: Option<TlsFiles>,
+    /// Listeners off loopback may do without TLS.
+    pub plaintext: bool,
+    /// Proxies whose word for the address of a client is taken.
+    pub trusted_proxies: Vec<Network>,
+    /// Names that the server goes by, beside its addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// Proxies whose word on a client's address is taken, see [`crate::trusted_proxy`].
-    pub trusted_proxies: Vec<IpNet>,
+    /// How the log is written.
+    pub log: LogForm,
+    /// How much is served at once, and how long things may take.
+    pub limits: Limits,
+}
+
+/// Where certificate and key are, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, and those between it and the authority.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// How much is served at once, and how long things may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections in all. Fewer if the system allows fewer open files.
+    pub connections: usize,
+    /// Of these, kept for callers that have no limit by address: 127.0.0.1, ::1 and trusted proxies.
+    pub reserved: usize,
+    /// Connections of one IPv4 address or IPv6 network of 64 bits.
+    pub connections_per_prefix: usize,
+    /// How long a TLS handshake may take.
+    pub handshake: Duration,
+    /// How often certificate and key are looked at for changes.
+    pub tls_watch: Duration,
+    /// How long answers are waited for when the server ends.
+    pub stop: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4_096,
+            reserved: 512,
+            connections_per_prefix: 256,
+            handshake: Duration::from_secs(10),
+            tls_watch: Duration::from_secs(10),
+            stop: Duration::from_secs(10),
+        }
+    }
 }
 
 impl Default for Settings {
@@ -39,13 +100,22 @@ impl Default for Settings {
         Self {
             resp: Some((Ipv4Addr::LOCALHOST, RESP_PORT).into()),
             http: Some((Ipv4Addr::LOCALHOST, HTTP_PORT).into()),
+            more_resp: Vec::new(),
+            more_http: Vec::new(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory: tollgate_memory::DEFAULT_CAP,
             keys: tollgate_memory::DEFAULT_CAP,
             store: None,
             policies: Vec::new(),
-            hosts: Vec::new(),
+            tokens: None,
+            require_token: false,
+            insecure_no_auth: false,
+            tls: None,
+            plaintext: false,
             trusted_proxies: Vec::new(),
+            hosts: Vec::new(),
+            log: LogForm::Off,
+            limits: Limits::default(),
         }
     }
 }

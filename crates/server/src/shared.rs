@@ -1,5 +1,6 @@
 //! What all connections share.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use tokio::sync::watch;
@@ -7,14 +8,49 @@ use tokio::sync::watch;
 use crate::access::Access;
 use crate::desk::Desk;
 use crate::http::Front;
+use crate::log::Log;
+use crate::network::Network;
 
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) access: Access,
     pub(crate) http: Front,
+    pub(crate) log: Arc<Log>,
+    /// Proxies whose word for the address of a client is taken.
+    pub(crate) trusted_proxies: Vec<Network>,
+    /// Names that the server goes by, beside its addresses and `localhost`.
+    pub(crate) hosts: Vec<String>,
     /// The number of the next connection.
     pub(crate) next_id: AtomicU64,
-    /// Whether the server is about to end.
+    /// Whether the server is about to end: it is not ready any more, and takes no more connections.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// Whether connections should end: what came before the server began to end has been seen by then.
+    pub(crate) leaving: watch::Receiver<bool>,
+}
+
+#[cfg(test)]
+impl Shared {
+    /// What connections share in a test: the embedded store, nothing to tell, and no end.
+    pub(crate) fn for_test() -> Arc<Self> {
+        use crate::access::{Free, Tokens};
+        use crate::desk::{Home, Policies};
+        use tollgate_memory::{LEAST_CAP, Memory, Monotonic};
+
+        let log = Arc::new(Log::default());
+        let clock = || Box::new(Monotonic::new());
+        let home = Home::Embedded(Memory::new(LEAST_CAP));
+        let (_, never) = watch::channel(false);
+        Arc::new(Self {
+            desk: Desk::new(home, Policies::default(), Arc::default(), clock(), crate::keys::Keys::default()),
+            access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
+            http: Front::default(),
+            log,
+            trusted_proxies: Vec::new(),
+            hosts: Vec::new(),
+            next_id: AtomicU64::new(1),
+            stopping: never.clone(),
+            leaving: never,
+        })
+    }
 }

@@ -3,28 +3,199 @@
 //! | file | what it is |
 //! |---|---|
 //! | `scope.rs` | what a token allows |
+//! | `token.rs` | tokens, and what is kept of them |
+//! | `tokens.rs` | the tokens of a server, from a file |
+//! | `throttle.rs` | how often a caller may be wrong |
+//!
+//! A connection begins with what is [free](Access::free) to it. A [login](Access::login) answers what a token
+//! allows, which a front-end adds to what is free, and to nothing else: a second login takes the place of
+//! the first.
 
 mod scope;
+mod throttle;
+mod token;
+mod tokens;
+
+#[cfg(test)]
+mod matrix;
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
 
-pub use scope::{Scope, Scopes};
+use tollgate_core::Clock;
 
 use crate::fault::{Code, Fault};
+use crate::log::Log;
+use crate::network::{Prefix, is_loopback};
+pub use scope::{Scope, Scopes, ScopesError};
+use throttle::Throttle;
+pub use token::Token;
+pub(crate) use tokens::Tokens;
+pub use tokens::TokensError;
+
+/// Who may do what without a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Free {
+    /// On loopback, what only counts and looks.
+    #[default]
+    Loopback,
+    /// Nobody anything.
+    Nothing,
+    /// Everybody everything.
+    Everything,
+}
 
 /// Who may do what.
-#[derive(Debug, Default)]
-pub(crate) struct Access {}
+#[derive(Debug)]
+pub(crate) struct Access {
+    free: Free,
+    /// Ports that others reach. Nothing is free there, wherever a connection comes from: proxies are on
+    /// loopback too.
+    exposed: Vec<u16>,
+    tokens: RwLock<Arc<Tokens>>,
+    /// Where they came from.
+    file: Option<PathBuf>,
+    throttle: Throttle,
+    log: Arc<Log>,
+}
 
 impl Access {
-    /// What a connection may do before it shows a token: on loopback, what only counts and looks.
-    pub(crate) fn free(&self, local: SocketAddr, peer: SocketAddr) -> Scopes {
-        if local.ip().is_loopback() && peer.ip().is_loopback() { Scopes::FREE } else { Scopes::NONE }
+    /// `exposed` are the ports of listeners off loopback; `file` is where `tokens` came from, to read them
+    /// again.
+    pub(crate) fn new(
+        free: Free,
+        exposed: Vec<u16>,
+        tokens: Tokens,
+        file: Option<PathBuf>,
+        clock: Box<dyn Clock>,
+        log: Arc<Log>,
+    ) -> Self {
+        Self { free, exposed, tokens: RwLock::new(Arc::new(tokens)), file, throttle: Throttle::new(clock), log }
     }
 
-    /// What a token allows.
+    /// What a connection may do before it shows a token.
+    pub(crate) fn free(&self, local: SocketAddr, peer: SocketAddr) -> Scopes {
+        let inside = is_loopback(local.ip()) && is_loopback(peer.ip()) && !self.exposed.contains(&local.port());
+        match self.free {
+            Free::Everything => Scopes::ALL,
+            Free::Loopback if inside => Scopes::FREE,
+            Free::Loopback | Free::Nothing => Scopes::NONE,
+        }
+    }
+
+    /// What a token allows beside what is free. A caller that was wrong too often has to wait, whatever he
+    /// shows.
     pub(crate) fn login(&self, token: &[u8], peer: IpAddr) -> Result<Scopes, Fault> {
-        let _ = (token, peer);
-        Err(Fault::new(Code::WrongPass, "expected a token that the server was given"))
+        if let Some(wait) = self.throttle.wait(peer) {
+            let text = format!("too many failed logins from {}; try again in {wait}", Prefix::of(peer));
+            return Err(Fault::new(Code::Throttled, text));
+        }
+        let tokens = Arc::clone(&self.tokens.read().unwrap_or_else(PoisonError::into_inner));
+        tokens.find(token).ok_or_else(|| {
+            self.throttle.failed(peer);
+            self.log.warn("login_failed", &[("peer", &Prefix::of(peer))]);
+            // No word of what would be right, and none of what was tried.
+            Fault::new(Code::WrongPass, "expected a token that the server was given; this one is not known")
+        })
+    }
+
+    /// Reads the tokens again, if they are of a file. If it is wrong, those of before stay. Connections that
+    /// logged in keep what they were allowed until they end.
+    pub(crate) fn reload(&self) {
+        let Some(file) = &self.file else { return };
+        match Tokens::read(file) {
+            Ok(tokens) => {
+                self.log.info("tokens_read", &[("tokens", &tokens.len())]);
+                *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
+            }
+            Err(error) => self.log.error("tokens_kept", &[("because", &error)]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::LogForm;
+    use tollgate_core::{Micros, Timestamp};
+    use tollgate_memory::Manual;
+
+    fn access(free: Free, exposed: &[u16]) -> (Access, Token, Manual, std::sync::mpsc::Receiver<String>) {
+        let clock = Manual::at(Timestamp::new(1_790_000_000_000_000).unwrap());
+        let (log, lines) = Log::for_test(LogForm::Text);
+        let token = Token::make().unwrap();
+        let tokens = Tokens::one(token.hash());
+        let access = Access::new(free, exposed.to_vec(), tokens, None, Box::new(clock.clone()), Arc::new(log));
+        (access, token, clock, lines)
+    }
+
+    fn addr(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn on_loopback_counting_and_looking_is_free() {
+        let (access, ..) = access(Free::Loopback, &[9_000]);
+        for (local, peer, scopes) in [
+            ("127.0.0.1:7379", "127.0.0.1:50000", Scopes::FREE),
+            ("127.0.0.1:7379", "127.9.9.9:50000", Scopes::FREE),
+            ("[::1]:7379", "[::1]:50000", Scopes::FREE),
+            ("[::ffff:127.0.0.1]:7379", "[::ffff:127.0.0.1]:50000", Scopes::FREE),
+            // A listener that others reach.
+            ("127.0.0.1:9000", "127.0.0.1:50000", Scopes::NONE),
+            ("192.0.2.1:9000", "127.0.0.1:50000", Scopes::NONE),
+            ("192.0.2.1:9000", "192.0.2.7:50000", Scopes::NONE),
+            ("127.0.0.1:7379", "192.0.2.7:50000", Scopes::NONE),
+        ] {
+            assert_eq!(access.free(addr(local), addr(peer)), scopes, "{local} {peer}");
+        }
+    }
+
+    #[test]
+    fn settings_make_nothing_or_everything_free() {
+        let (inside, outside) = ((addr("127.0.0.1:7379"), addr("127.0.0.1:5")), addr("192.0.2.7:5"));
+        let (nothing, ..) = access(Free::Nothing, &[]);
+        assert_eq!(nothing.free(inside.0, inside.1), Scopes::NONE);
+        let (everything, ..) = access(Free::Everything, &[7_379]);
+        assert_eq!(everything.free(inside.0, outside), Scopes::ALL);
+    }
+
+    #[test]
+    fn a_token_allows_its_scopes_and_another_nothing() {
+        let (access, token, _, lines) = access(Free::Loopback, &[]);
+        let peer = addr("127.0.0.1:5").ip();
+        assert_eq!(access.login(token.text().as_bytes(), peer), Ok(Scopes::ALL));
+        let wrong = [&b""[..], b"tg_", &token.text().as_bytes()[1..]];
+        for wrong in wrong {
+            let fault = access.login(wrong, peer).unwrap_err();
+            assert_eq!((fault.code, fault.text.contains("not known")), (Code::WrongPass, true));
+        }
+        let said: Vec<String> = lines.try_iter().collect();
+        assert_eq!(said.len(), wrong.len());
+        assert!(said.iter().all(|line| line.contains("warn login_failed peer=127.0.0.1")), "{said:?}");
+    }
+
+    #[test]
+    fn who_is_wrong_too_often_waits_and_others_do_not() {
+        let (access, token, clock, _lines) = access(Free::Loopback, &[]);
+        let (guesser, neighbour, other) =
+            (addr("[2001:db8::1]:5").ip(), addr("[2001:db8::2]:5").ip(), addr("192.0.2.7:5").ip());
+        for _ in 0..5 {
+            assert!(access.login(b"guess", guesser).unwrap_err().text.contains("not known"));
+        }
+        // Not even the right token says that it is.
+        for ip in [guesser, neighbour] {
+            let fault = access.login(token.text().as_bytes(), ip).unwrap_err();
+            assert_eq!(fault.code, Code::Throttled);
+            assert!(fault.text.starts_with("too many failed logins from 2001:db8::/64; try again in "), "{fault}");
+        }
+        assert_eq!(access.login(token.text().as_bytes(), other), Ok(Scopes::ALL));
+        clock.advance(Micros::from_secs(1));
+        assert_eq!(access.login(token.text().as_bytes(), guesser), Ok(Scopes::ALL));
+        // Who is right may be so as often as he likes.
+        for _ in 0..100 {
+            assert_eq!(access.login(token.text().as_bytes(), guesser), Ok(Scopes::ALL));
+        }
     }
 }

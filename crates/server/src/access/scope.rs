@@ -1,6 +1,7 @@
 //! Scopes: what a token allows.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// One thing a token may allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,11 +67,41 @@ impl Scopes {
         Self(self.0 | other.0)
     }
 
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u8) -> Self {
+        Self(bits & Self::ALL.0)
+    }
+
     /// Whether there are none.
     pub const fn is_none(self) -> bool {
         self.0 == 0
     }
 }
+
+/// `check,read`.
+impl FromStr for Scopes {
+    type Err = ScopesError;
+
+    fn from_str(text: &str) -> Result<Self, ScopesError> {
+        let scope = |name| Scope::from_name(name).ok_or(ScopesError);
+        text.split(',').try_fold(Self::NONE, |scopes, name| Ok(scopes.with(scope(name)?)))
+    }
+}
+
+/// What are no scopes. It does not repeat them: out of place, they may be a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScopesError;
+
+impl fmt::Display for ScopesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected scopes such as check,read out of check, read, reset and admin")
+    }
+}
+
+impl std::error::Error for ScopesError {}
 
 /// `check,read`.
 impl fmt::Display for Scopes {

@@ -6,27 +6,27 @@
 //! read ends the walk at the last trusted hop; the leftmost entry, which the client itself wrote, is never
 //! taken for its own sake.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
-use ipnet::{IpNet, Ipv4Net};
+
+use crate::network::Network;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The address of the client, in canonical form.
-pub(super) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
-    let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
+pub(super) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+    let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(address));
     let mut client = peer.to_canonical();
-    if !is_trusted(&client) {
+    if !is_trusted(client) {
         return client;
     }
     for line in headers.get_all(FORWARDED_FOR).iter().rev() {
         for hop in line.as_bytes().rsplit(|byte| *byte == b',') {
             let Some(address) = read(hop) else { return client };
             client = address;
-            if !is_trusted(&client) {
+            if !is_trusted(client) {
                 return client;
             }
         }
@@ -68,40 +68,6 @@ fn without_zone(address: &str) -> Option<&str> {
     }
 }
 
-/// The key of an address: itself, or of IPv6 the network of 64 bits, of which one client has all.
-pub(super) struct Grouped(pub(super) IpAddr);
-
-impl fmt::Display for Grouped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            IpAddr::V4(address) => write!(f, "{address}"),
-            IpAddr::V6(address) => write!(f, "{}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-        }
-    }
-}
-
-/// A trusted proxy of the settings: an address, or a network such as `10.0.0.0/8`.
-///
-/// ```
-/// assert!(tollgate_server::trusted_proxy("10.0.0.0/8").is_ok());
-/// assert!(tollgate_server::trusted_proxy("::1").is_ok());
-/// assert!(tollgate_server::trusted_proxy("::ffff:0.0.0.0/64").is_err());
-/// ```
-pub fn trusted_proxy(text: &str) -> Result<IpNet, String> {
-    let wrong = || format!("expected an address such as 127.0.0.1 or a network such as 10.0.0.0/8, found {text:?}");
-    let net = match text.parse::<IpNet>() {
-        Ok(net) => net,
-        Err(_) => IpNet::from(text.parse::<IpAddr>().map_err(|_| wrong())?),
-    };
-    let IpNet::V6(six) = net else { return Ok(net.trunc()) };
-    let Some(four) = six.addr().to_ipv4_mapped() else { return Ok(net.trunc()) };
-    // Peers and hops are compared in canonical form, in which there are no mapped addresses.
-    let bits = six.prefix_len().checked_sub(96).ok_or_else(|| {
-        format!("expected at least /96 behind an IPv4-mapped address, found {text:?}; write the IPv4 network")
-    })?;
-    Ipv4Net::new(four, bits).map(|net| IpNet::V4(net.trunc())).map_err(|_| wrong())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +79,7 @@ mod tests {
         for line in lines {
             headers.append("X-Forwarded-For", hyper::header::HeaderValue::from_bytes(line).unwrap());
         }
-        let trusted: Vec<IpNet> = PROXIES.iter().map(|text| trusted_proxy(text).unwrap()).collect();
+        let trusted = PROXIES.map(|text| text.parse().unwrap());
         client_address(peer.parse().unwrap(), &headers, &trusted).to_string()
     }
 
@@ -215,38 +181,5 @@ mod tests {
             }
         }
         assert!(count > 400, "{count}");
-    }
-
-    #[test]
-    fn addresses_are_grouped_as_one_client_has_them() {
-        let rows = [
-            ("203.0.113.7", "203.0.113.7"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-            ("2001:db8:1:2:ffff::", "2001:db8:1:2::/64"),
-            ("2001:db8:1:3::", "2001:db8:1:3::/64"),
-            ("::1", "::/64"),
-        ];
-        for (address, group) in rows {
-            assert_eq!(Grouped(address.parse().unwrap()).to_string(), group);
-        }
-    }
-
-    #[test]
-    fn trusted_proxies_are_addresses_and_networks() {
-        let rows = [
-            ("127.0.0.1", Some("127.0.0.1/32")),
-            ("10.1.2.3/8", Some("10.0.0.0/8")),
-            ("::1", Some("::1/128")),
-            ("fd00::1/8", Some("fd00::/8")),
-            ("::ffff:10.0.0.0/104", Some("10.0.0.0/8")),
-            ("::ffff:10.0.0.1", Some("10.0.0.1/32")),
-            ("::ffff:10.0.0.0/95", None),
-            ("10.0.0.0/33", None),
-            ("proxy.internal", None),
-            ("", None),
-        ];
-        for (text, net) in rows {
-            assert_eq!(trusted_proxy(text).ok().map(|net| net.to_string()).as_deref(), net, "{text}");
-        }
     }
 }

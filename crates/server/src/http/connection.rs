@@ -44,8 +44,8 @@ where
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(Paced { stream, pace: &pace }), service);
     let mut connection = pin!(connection);
-    let mut stopping = shared.stopping.clone();
-    let mut stop = pin!(stopping.wait_for(|stop| *stop));
+    let mut leaving = shared.leaving.clone();
+    let mut stop = pin!(leaving.wait_for(|stop| *stop));
     let mut ends = false;
     let mut timer = pin!(tokio::time::sleep_until(pace.deadline(limits)));
     // Whatever ended it, there is nobody to tell.

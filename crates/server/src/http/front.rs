@@ -1,4 +1,5 @@
-//! What HTTP connections share: the bounds, the names that this server goes by, the trusted proxies.
+//! What HTTP connections share: the bounds, and how many requests are in hand. Also, which names are this
+//! server's.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,9 +7,9 @@ use std::time::Duration;
 
 use hyper::http::request::Parts;
 use hyper::{StatusCode, header};
-use ipnet::IpNet;
 
 use super::problem::Problem;
+use crate::network::is_loopback;
 
 /// How much a connection may ask for, and how long it may take.
 #[derive(Clone, Copy, Debug)]
@@ -50,10 +51,6 @@ impl Default for Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Front {
     pub(crate) limits: Limits,
-    /// Names besides those of loopback and the address, in small letters.
-    hosts: Vec<String>,
-    /// Proxies whose word on a client's address is taken.
-    pub(crate) trusted: Vec<IpNet>,
     in_flight: AtomicUsize,
 }
 
@@ -61,11 +58,6 @@ pub(crate) struct Front {
 pub(crate) struct Turn<'a>(&'a Front);
 
 impl Front {
-    pub(crate) fn new(hosts: &[String], trusted: &[IpNet]) -> Self {
-        let hosts = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        Self { hosts, trusted: trusted.to_vec(), ..Self::default() }
-    }
-
     /// Begins a request, unless too many are in hand.
     pub(crate) fn turn(&self) -> Result<Turn<'_>, Problem> {
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -77,43 +69,39 @@ impl Front {
         let text = format!("expected at most {most} requests at a time in the whole server; try again");
         Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text).retry_after(1))
     }
+}
 
-    /// Whether the request names this server: a page of another site that had its own name point here does
-    /// not (DNS rebinding).
-    pub(crate) fn check_host(&self, parts: &Parts, local: SocketAddr) -> Result<(), Problem> {
-        let mut named = parts.headers.get_all(header::HOST).iter();
-        let (first, second) = (named.next(), named.next());
-        let (Some(host), None) = (first.and_then(|host| host.to_str().ok()), second) else {
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "expected one Host header"));
-        };
-        let authority = parts.uri.authority().map(|authority| authority.as_str());
-        match [Some(host), authority].into_iter().flatten().find(|host| !self.is_ours(host, local)) {
-            None => Ok(()),
-            Some(host) => {
-                let found = crate::fault::quoted(host.as_bytes());
-                let text = format!(
-                    "Host: expected localhost, an address of this server or a name it was told, found {found}; \
-                     start it with --host NAME"
-                );
-                Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, text))
-            }
+/// Whether the request names this server: a page of another site that had its own name point here does not
+/// (DNS rebinding). `hosts` are names beside `localhost` and its addresses.
+pub(super) fn check_host(parts: &Parts, local: SocketAddr, hosts: &[String]) -> Result<(), Problem> {
+    let mut named = parts.headers.get_all(header::HOST).iter();
+    let (first, second) = (named.next(), named.next());
+    let (Some(host), None) = (first.and_then(|host| host.to_str().ok()), second) else {
+        return Err(Problem::wrong("expected one Host header"));
+    };
+    let authority = parts.uri.authority().map(|authority| authority.as_str());
+    match [Some(host), authority].into_iter().flatten().find(|host| !is_ours(host, local, hosts)) {
+        None => Ok(()),
+        Some(host) => {
+            let found = crate::fault::quoted(host.as_bytes());
+            let text = format!(
+                "Host: expected localhost, an address of this server or a name it was told, found {found}; \
+                 start it with --host NAME"
+            );
+            Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, text))
         }
     }
+}
 
-    fn is_ours(&self, host: &str, local: SocketAddr) -> bool {
-        let name = without_port(host).to_ascii_lowercase();
-        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-        if let Ok(address) = bare.unwrap_or(&name).parse::<IpAddr>() {
-            // Only an IPv6 address is written in brackets.
-            let well_written = address.is_ipv6() == bare.is_some();
-            return well_written
-                && (address.is_loopback() || address.to_canonical() == local.ip().to_canonical() || self.lists(&name));
-        }
-        name == "localhost" || self.lists(&name)
-    }
-
-    fn lists(&self, name: &str) -> bool {
-        self.hosts.iter().any(|host| host == name)
+fn is_ours(host: &str, local: SocketAddr, hosts: &[String]) -> bool {
+    let name = without_port(host);
+    let told = || hosts.iter().any(|host| host.eq_ignore_ascii_case(name));
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    match bare.unwrap_or(name).parse::<IpAddr>() {
+        // Only an IPv6 address is written in brackets, and always so.
+        Ok(address) if address.is_ipv6() != bare.is_some() => false,
+        Ok(address) => is_loopback(address) || address.to_canonical() == local.ip().to_canonical() || told(),
+        Err(_) => name.eq_ignore_ascii_case("localhost") || told(),
     }
 }
 
@@ -136,7 +124,7 @@ mod tests {
 
     #[test]
     fn hosts_are_ours_or_told() {
-        let front = Front::new(&["Tollgate.internal".to_owned()], &[]);
+        let hosts = ["Tollgate.internal".to_owned()];
         let local: SocketAddr = "10.1.2.3:7380".parse().unwrap();
         let rows = [
             ("localhost", true),
@@ -160,7 +148,7 @@ mod tests {
             ("localhost:port", false),
         ];
         for (host, ours) in rows {
-            assert_eq!(front.is_ours(host, local), ours, "{host}");
+            assert_eq!(is_ours(host, local, &hosts), ours, "{host}");
         }
     }
 }

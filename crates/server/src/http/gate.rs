@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 use tollgate_core::{Cost, EXACT};
 
 use super::call::Call;
-use super::client_address::{Grouped, client_address};
+use super::client_address::client_address;
 use super::decide::strange;
 use super::fields;
 use super::problem::{Problem, QUOTA_EXCEEDED};
@@ -14,6 +14,7 @@ use super::query::parameters;
 use super::routes::{Answered, bytes};
 use crate::desk::{Answer, Ask, Part, Question, Tells};
 use crate::fault::Fault;
+use crate::network::Prefix;
 
 /// The field that may hold the policy.
 const POLICY: HeaderName = HeaderName::from_static("tollgate-policy");
@@ -100,6 +101,6 @@ fn key(call: &Call<'_>, key_header: Option<&str>, or_address: bool) -> Result<Ve
     } else if or_address {
         return Err(Problem::wrong("or: expected it beside key_header"));
     }
-    let address = client_address(call.peer.ip(), call.headers(), &call.shared.http.trusted);
-    Ok(format!("address:{}", Grouped(address)).into_bytes())
+    let address = client_address(call.peer.ip(), call.headers(), &call.shared.trusted_proxies);
+    Ok(format!("address:{}", Prefix::of(address)).into_bytes())
 }

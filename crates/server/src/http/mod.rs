@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `front.rs` | what the connections share: the bounds, the names, the trusted proxies |
+//! | `front.rs` | what the connections share: the bounds; which names are this server's |
 //! | `connection.rs`, `pace.rs` | one connection to its end; how long each part of it may take |
 //! | `routes.rs` | every route: its method, path, scope, and what runs it |
 //! | `call.rs` | a request on its way to a route: host, login, body |
@@ -34,7 +34,6 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use client_address::trusted_proxy;
 pub(crate) use connection::serve;
 pub(crate) use front::Front;
 pub(crate) use routes::ROUTES;

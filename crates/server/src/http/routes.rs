@@ -11,6 +11,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 
 use super::call::Call;
+use super::front::check_host;
 use super::problem::Problem;
 use super::{batch, decide, gate, openapi, state};
 use crate::access::Scope;
@@ -125,7 +126,7 @@ async fn respond(
 ) -> Result<Answered, Problem> {
     let _turn = shared.http.turn()?;
     let (parts, body) = request.into_parts();
-    shared.http.check_host(&parts, local)?;
+    check_host(&parts, local, &shared.hosts)?;
     let path = parts.uri.path();
     let found = ROUTES.iter().enumerate().find(|(_, route)| route.path == path);
     let (place, route) = found.ok_or_else(unknown)?;

@@ -155,7 +155,7 @@ impl Metrics {
 
     /// Counts an error reply.
     pub(crate) fn fault(&self, code: Code) {
-        let place = Code::ALL.iter().position(|other| *other == code);
+        let place = Code::ALL.iter().position(|other| other.word() == code.word());
         place.and_then(|place| self.faults.get(place)).inspect(|counter| add(counter, 1));
     }
 

@@ -1,0 +1,143 @@
+//! Tokens that a server was given: a file with a line a token, `SCOPES SHA256HEX NAME`.
+//!
+//! ```text
+//! # who counts, and who looks
+//! check       9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  billing
+//! check,read  60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752  dashboard
+//! ```
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use subtle::ConditionallySelectable;
+use tollgate_core::is_word;
+
+use super::token::Hash;
+use super::{Scopes, ScopesError};
+
+/// The most tokens. A login is compared with every one of them.
+const MOST: usize = 1_024;
+/// The most bytes of a file.
+const LONGEST: u64 = 1 << 20;
+
+/// Tokens, by their hashes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tokens(Vec<Known>);
+
+#[derive(Clone, Debug)]
+struct Known {
+    scopes: Scopes,
+    hash: Hash,
+    name: Box<str>,
+}
+
+/// Why a tokens file is not taken.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TokensError {
+    /// It cannot be read.
+    Read(PathBuf, io::Error),
+    /// Others than its owner may write it.
+    Writable(PathBuf),
+    /// A line, counted from 1: what was expected of it.
+    Line(PathBuf, usize, String),
+    /// The whole: what was expected of it.
+    Whole(PathBuf, String),
+}
+
+impl fmt::Display for TokensError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(path, error) => write!(f, "cannot read the tokens file {}: {error}", path.display()),
+            Self::Writable(path) => {
+                let path = path.display();
+                write!(f, "tokens file {path}: expected that only its owner may write it; chmod go-w {path}")
+            }
+            Self::Line(path, line, expected) => write!(f, "tokens file {}, line {line}: {expected}", path.display()),
+            Self::Whole(path, expected) => write!(f, "tokens file {}: {expected}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for TokensError {}
+
+impl Tokens {
+    /// One token that may do everything.
+    pub(crate) fn one(hash: Hash) -> Self {
+        Self(vec![Known { scopes: Scopes::ALL, hash, name: "made-at-start".into() }])
+    }
+
+    /// Reads a file, all of it or nothing.
+    pub(crate) fn read(path: &Path) -> Result<Self, TokensError> {
+        let at = || path.to_owned();
+        let mut text = String::new();
+        let file = File::open(path).map_err(|error| TokensError::Read(at(), error))?;
+        // What was opened is looked at, so that it cannot be exchanged in between.
+        let found = file.metadata().map_err(|error| TokensError::Read(at(), error))?;
+        if found.mode() & 0o022 != 0 {
+            return Err(TokensError::Writable(at()));
+        }
+        file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| TokensError::Read(at(), error))?;
+        if text.len() as u64 > LONGEST {
+            return Err(TokensError::Whole(at(), format!("expected at most {LONGEST} bytes")));
+        }
+        let mut tokens = Self::default();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if !line.is_empty() && !line.starts_with('#') {
+                tokens.line(line).map_err(|expected| TokensError::Line(at(), number + 1, expected))?;
+            }
+        }
+        if tokens.0.len() > MOST {
+            return Err(TokensError::Whole(at(), format!("expected at most {MOST} tokens, found {}", tokens.0.len())));
+        }
+        Ok(tokens)
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        // Only the number of words is told: a mistaken line may hold a token.
+        let [scopes, hash, name] = words[..] else {
+            return Err(format!("expected SCOPES SHA256HEX NAME, found {} words", words.len()));
+        };
+        let scopes: Scopes = scopes.parse().map_err(|error: ScopesError| error.to_string())?;
+        let hash = Hash::read(hash).ok_or("expected the SHA-256 of a token in 64 hexadecimal digits")?;
+        if !is_word(name) {
+            return Err("expected a name of 1 to 64 letters, digits, - and _".to_owned());
+        }
+        if self.has_name(name) {
+            return Err(format!("expected a name of its own, found {name} a second time"));
+        }
+        if self.0.iter().any(|known| known.hash.is(&hash).into()) {
+            return Err(format!("expected a token of its own for {name}, found that of another line"));
+        }
+        self.0.push(Known { scopes, hash, name: name.into() });
+        Ok(())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.0.iter().any(|known| &*known.name == name)
+    }
+
+    /// What a token allows; nothing if it is none of these. Each is compared, whichever it is, in the same
+    /// time.
+    pub(crate) fn find(&self, token: &[u8]) -> Option<Scopes> {
+        let hash = Hash::of(token);
+        let mut found = Scopes::NONE.bits();
+        for known in &self.0 {
+            found = u8::conditional_select(&found, &known.scopes.bits(), known.hash.is(&hash));
+        }
+        Some(Scopes::from_bits(found)).filter(|scopes| !scopes.is_none())
+    }
+}
+
+#[cfg(test)]
+#[path = "tokens_tests.rs"]
+mod tests;

@@ -1,0 +1,256 @@
+//! What the server says while it runs: a line an event, on standard error.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `line.rs` | a line, as text or as JSON |
+//! | `mod.rs` | how many of them, and who writes |
+//!
+//! Whoever can make the server say something could flood a disk or stop a thread that waits for it. So each
+//! event has so many lines a second, lines go to a thread of their own, and what is left out is counted.
+//! No token is ever part of a line, and keys are hashed by a secret of the process.
+
+mod line;
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use line::line;
+
+/// Lines of one event in a second.
+const LINES: u64 = 20;
+/// Lines that wait to be written.
+const WAITING: usize = 256;
+/// How long the last lines are waited for: a reader may have stopped reading.
+const LAST: Duration = Duration::from_secs(1);
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogForm {
+    /// `TIME LEVEL EVENT name=value …`
+    Text,
+    /// One JSON document a line.
+    Json,
+    /// Not at all.
+    #[default]
+    Off,
+}
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Info,
+    Warn,
+    Error,
+}
+
+impl Level {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What a line tells beside its event.
+pub(crate) type Fields<'a> = &'a [(&'static str, &'a dyn Display)];
+
+/// The log of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    form: LogForm,
+    out: Option<Out>,
+    events: Mutex<HashMap<&'static str, Flow>>,
+    /// Whether a refusal may be written in this second.
+    refusal: AtomicBool,
+    refusals_left_out: AtomicU64,
+    secret: RandomState,
+}
+
+/// Where lines go, and the end of the thread that writes them.
+#[derive(Debug)]
+struct Out {
+    lines: Option<SyncSender<String>>,
+    done: Mutex<Receiver<()>>,
+}
+
+/// One event's lines in this second.
+#[derive(Debug, Default)]
+struct Flow {
+    written: u64,
+    left_out: u64,
+}
+
+impl Log {
+    /// A log on standard error.
+    pub(crate) fn new(form: LogForm) -> io::Result<Self> {
+        if form == LogForm::Off {
+            return Ok(Self::default());
+        }
+        let (lines, waiting) = sync_channel::<String>(WAITING);
+        let (ended, done) = sync_channel::<()>(1);
+        std::thread::Builder::new().name("tollgate-log".to_owned()).spawn(move || {
+            for line in waiting {
+                // Nobody can be told that nobody can be told.
+                let _ = io::stderr().lock().write_all(line.as_bytes());
+            }
+            drop(ended);
+        })?;
+        Ok(Self::to(form, Out { lines: Some(lines), done: Mutex::new(done) }))
+    }
+
+    fn to(form: LogForm, out: Out) -> Self {
+        Self { form, out: Some(out), refusal: AtomicBool::new(true), ..Self::default() }
+    }
+
+    /// A log that tests read.
+    #[cfg(test)]
+    pub(crate) fn for_test(form: LogForm) -> (Self, Receiver<String>) {
+        let (lines, read) = sync_channel(WAITING);
+        let (_, done) = sync_channel(1);
+        (Self::to(form, Out { lines: Some(lines), done: Mutex::new(done) }), read)
+    }
+
+    pub(crate) fn info(&self, event: &'static str, fields: Fields<'_>) {
+        self.write(Level::Info, event, fields);
+    }
+
+    pub(crate) fn warn(&self, event: &'static str, fields: Fields<'_>) {
+        self.write(Level::Warn, event, fields);
+    }
+
+    pub(crate) fn error(&self, event: &'static str, fields: Fields<'_>) {
+        self.write(Level::Error, event, fields);
+    }
+
+    /// Writes a line, if its event has not had its lines of this second.
+    pub(crate) fn write(&self, level: Level, event: &'static str, fields: Fields<'_>) {
+        let Some(lines) = self.out.as_ref().and_then(|out| out.lines.as_ref()) else { return };
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let flow = events.entry(event).or_default();
+        if flow.written >= LINES {
+            flow.left_out += 1;
+            return;
+        }
+        let line = line(self.form, SystemTime::now(), level.name(), event, fields);
+        match lines.try_send(line) {
+            Ok(()) => flow.written += 1,
+            Err(_) => flow.left_out += 1,
+        }
+    }
+
+    /// A refusal: the first of each second is written, the others are counted. For the path of every
+    /// refused request, so a refusal that is left out costs an addition.
+    pub(crate) fn sampled_refusal(&self, policy: &str, limit: &str, key: &[u8]) {
+        if self.out.is_none() {
+            return;
+        }
+        if !self.refusal.load(Ordering::Relaxed) || !self.refusal.swap(false, Ordering::Relaxed) {
+            self.refusals_left_out.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let left_out = self.refusals_left_out.swap(0, Ordering::Relaxed);
+        let key = format!("{:08x}", self.secret.hash_one(key) as u32);
+        let fields: Fields<'_> =
+            &[("policy", &policy), ("limit", &limit), ("key_hash", &key), ("left_out_before", &left_out)];
+        self.info("refused", fields);
+    }
+
+    /// A second has passed: events have their lines again, and what was left out of them is told.
+    pub(crate) fn second(&self) {
+        self.refusal.store(true, Ordering::Relaxed);
+        let Some(lines) = self.out.as_ref().and_then(|out| out.lines.as_ref()) else { return };
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        for (event, flow) in events.iter_mut() {
+            flow.written = 0;
+            if flow.left_out == 0 {
+                continue;
+            }
+            let fields: Fields<'_> = &[("of", event), ("lines", &flow.left_out)];
+            if lines.try_send(line(self.form, SystemTime::now(), "warn", "left_out", fields)).is_ok() {
+                flow.left_out = 0;
+            }
+        }
+    }
+}
+
+/// The last lines are written, unless nobody reads them.
+impl Drop for Out {
+    fn drop(&mut self) {
+        self.lines = None;
+        let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = done.recv_timeout(LAST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was written, without the times.
+    fn written(lines: &Receiver<String>) -> Vec<String> {
+        lines.try_iter().map(|line| line.split_once(' ').unwrap().1.trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn an_event_has_so_many_lines_a_second_and_the_rest_is_counted() {
+        let (log, lines) = Log::for_test(LogForm::Text);
+        for number in 0..LINES + 7 {
+            log.warn("noise", &[("number", &number)]);
+        }
+        log.info("other", &[]);
+        let seen = written(&lines);
+        assert_eq!(seen.len() as u64, LINES + 1);
+        assert_eq!((seen[0].as_str(), seen[LINES as usize].as_str()), ("warn noise number=0", "info other"));
+        log.second();
+        log.warn("noise", &[("number", &"again")]);
+        assert_eq!(written(&lines), ["warn left_out of=noise lines=7", "warn noise number=again"]);
+    }
+
+    #[test]
+    fn one_refusal_a_second_with_a_hash_for_the_key() {
+        let (log, lines) = Log::for_test(LogForm::Text);
+        for _ in 0..5 {
+            log.sampled_refusal("login", "5/min", b"user:42");
+        }
+        log.second();
+        log.sampled_refusal("login", "5/min", b"user:42");
+        let seen = written(&lines);
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        let (first, before) = seen[0].rsplit_once(' ').unwrap();
+        assert_eq!(before, "left_out_before=0");
+        assert_eq!(seen[1], format!("{first} left_out_before=4"), "one key, one hash");
+        let hash = first.strip_prefix("info refused policy=login limit=5/min key_hash=").unwrap();
+        assert!(hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
+        let (other, _read) = Log::for_test(LogForm::Text);
+        assert_ne!(other.secret.hash_one(b"user:42"), log.secret.hash_one(b"user:42"), "another process");
+    }
+
+    #[test]
+    fn a_reader_that_stopped_reading_stops_nobody() {
+        let (log, lines) = Log::for_test(LogForm::Text);
+        for _ in 0..WAITING {
+            log.second();
+            log.info("tick", &[]);
+        }
+        log.info("tick", &[("left", &"out")]);
+        assert_eq!(written(&lines).len(), WAITING);
+        log.second();
+        assert_eq!(written(&lines), ["warn left_out of=tick lines=1"]);
+    }
+
+    #[test]
+    fn a_log_that_is_off_says_nothing() {
+        let log = Log::new(LogForm::Off).unwrap();
+        log.error("event", &[]);
+        log.sampled_refusal("a", "b", b"c");
+        assert!(log.events.lock().unwrap().is_empty());
+    }
+}
