@@ -8,6 +8,7 @@ use super::bodies::{Batch, BatchDecided, Check, Decided, ItemDecided, cost};
 use super::call::Call;
 use super::decide::{key, part, strange};
 use super::problem::Problem;
+use super::values::Object;
 use crate::desk::{Answer, Known, Part, Question};
 use crate::fault::Fault;
 use crate::shared::Shared;
@@ -23,7 +24,8 @@ pub(super) async fn batch(call: &Call<'_>, body: Batch) -> Result<BatchDecided, 
     if !(1..=most).contains(&count) {
         return Err(Problem::wrong(format!("items: expected 1 to {most}, found {count}")));
     }
-    if body.all_or_none { together(call.shared, body.items).await } else { each(call.shared, body.items).await }
+    let items = body.items.into_iter().map(|Object(item)| item).collect();
+    if body.all_or_none { together(call.shared, items).await } else { each(call.shared, items).await }
 }
 
 /// All are charged or none is. One that is wrong spoils all.

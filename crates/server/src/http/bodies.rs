@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::{Cost, Decision, Detail, Mode, Policy};
 use utoipa::ToSchema;
 
-use super::number::Whole;
 use super::problem::Problem;
+use super::values::{Object, Whole};
 
 /// A request to decide.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -100,8 +100,8 @@ pub(super) struct Explain {
 #[serde(deny_unknown_fields)]
 pub(super) struct Batch {
     /// The requests, decided in order: 1 to 100, or 1 to 32 if all or none.
-    #[schema(min_items = 1, max_items = 100)]
-    pub(super) items: Vec<Check>,
+    #[schema(min_items = 1, max_items = 100, value_type = Vec<Check>)]
+    pub(super) items: Vec<Object<Check>>,
     /// Whether all are charged or none is. Items then have no mode, and no two the same key and policy.
     #[serde(default)]
     pub(super) all_or_none: bool,

@@ -10,6 +10,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
+use super::values::Object;
 use crate::access::Scope;
 use crate::shared::Shared;
 
@@ -55,7 +56,7 @@ impl Call<'_> {
         }
         let bytes = self.read(body).await?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let Object(read) = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
             let place = if path == "." { String::new() } else { format!("{path}: ") };
             Problem::wrong(format!("{place}{}", error.into_inner()))

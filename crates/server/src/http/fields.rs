@@ -115,7 +115,7 @@ mod tests {
             "ratelimit-policy: \"10/min\";q=10;w=60\nratelimit: \"10/min\";r=9;t=60\n\
              tollgate-remaining: 9\ntollgate-retry-after-us: 0\ntollgate-source: home"
         );
-        let refused = fields("2/5s named=short, 100/h", &[(start, 2), (start + 1_500_000, 1)]);
+        let refused = fields("2/5s name=short, 100/h", &[(start, 2), (start + 1_500_000, 1)]);
         assert_eq!(
             refused,
             "ratelimit-policy: \"short\";q=2;w=5, \"100/h\";q=100;w=3600\n\

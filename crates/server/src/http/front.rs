@@ -58,6 +58,12 @@ pub(crate) struct Front {
 pub(crate) struct Turn<'a>(&'a Front);
 
 impl Front {
+    /// Requests that are being answered.
+    #[cfg(test)]
+    pub(super) fn in_hand(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
     /// Begins a request, unless too many are in hand.
     pub(crate) fn turn(&self) -> Result<Turn<'_>, Problem> {
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);

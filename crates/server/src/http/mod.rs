@@ -6,7 +6,7 @@
 //! | `connection.rs`, `pace.rs` | one connection to its end; how long each part of it may take |
 //! | `routes.rs` | every route: its method, path, scope, and what runs it |
 //! | `call.rs` | a request on its way to a route: host, login, body |
-//! | `bodies.rs`, `number.rs` | what is asked and answered, as JSON |
+//! | `bodies.rs`, `values.rs` | what is asked and answered, as JSON |
 //! | `problem.rs` | errors, as RFC 9457 words them |
 //! | `decide.rs`, `batch.rs` | check, peek, reset, refund, explain; many at once |
 //! | `gate.rs`, `fields.rs`, `query.rs` | forward auth, its header fields, its parameters |
@@ -23,13 +23,13 @@ mod decide;
 mod fields;
 mod front;
 mod gate;
-mod number;
 mod openapi;
 mod pace;
 mod problem;
 mod query;
 mod routes;
 mod state;
+mod values;
 
 #[cfg(test)]
 mod tests;

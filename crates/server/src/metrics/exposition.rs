@@ -39,13 +39,13 @@ fn write(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     };
     let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
     match values {
-        Values::Counters(series) => series.iter().try_for_each(|(labels, value)| {
-            let labels = borrowed(labels);
-            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(value, None)
+        Values::Counters(series) => series.iter().try_for_each(|(labels, value)| match borrowed(labels) {
+            none if none.is_empty() => metric.encode_counter::<NoLabelSet, _, u64>(value, None),
+            labels => metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(value, None),
         }),
-        Values::Gauges(series) => series.iter().try_for_each(|(labels, value)| {
-            let labels = borrowed(labels);
-            metric.encode_family(&labels)?.encode_gauge(value)
+        Values::Gauges(series) => series.iter().try_for_each(|(labels, value)| match borrowed(labels) {
+            none if none.is_empty() => metric.encode_gauge(value),
+            labels => metric.encode_family(&labels)?.encode_gauge(value),
         }),
         Values::Histogram(sum, count, buckets) => metric.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None),
         Values::Info(labels) => metric.encode_info(&borrowed(labels)),

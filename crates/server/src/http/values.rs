@@ -1,8 +1,10 @@
-//! Whole numbers in JSON, within what every language counts exactly.
+//! What JSON is read into: whole numbers, within what every language counts exactly, and objects.
 
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
 use tollgate_core::{Cost, EXACT, Timestamp};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -62,3 +64,27 @@ impl PartialSchema for Whole {
 }
 
 impl ToSchema for Whole {}
+
+/// A value that is written as an object. A type alone would also be read from a list of its fields.
+#[derive(Debug)]
+pub(super) struct Object<T>(pub(super) T);
+
+struct ReadsObject<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadsObject<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(ReadsObject(PhantomData))
+    }
+}
