@@ -6,14 +6,16 @@
 //! | `desk/` | the one place that front-ends ask, whichever home decides |
 //! | `keys/` | the keys of the other conventions, in the embedded home |
 //! | `access/` | who may do what |
+//! | `door/` | listening, taking connections within bounds, TLS |
 //! | `log/`, `network.rs` | what the server says while it runs; addresses as they are grouped |
 //! | `resp/` | the front-end for Redis clients |
 //! | `http/` | the front-end over HTTP |
 //! | `metrics/` | what is counted |
-//! | `fault.rs` | why a question is not answered |
+//! | `fault.rs`, `start_error.rs` | why a question is not answered; why a server does not start |
 
 mod access;
 mod desk;
+mod door;
 mod fault;
 mod http;
 mod keys;
@@ -24,9 +26,12 @@ mod resp;
 mod server;
 mod settings;
 mod shared;
+mod start_error;
 
 pub use access::{Scope, Scopes, ScopesError, Token, TokensError};
+pub use door::TlsError;
 pub use log::LogForm;
-pub use network::{Network, NetworkError};
-pub use server::{Server, StartError};
+pub use network::trusted_proxy;
+pub use server::Server;
 pub use settings::{HTTP_PORT, Limits, RESP_PORT, Settings, TlsFiles};
+pub use start_error::StartError;

@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tollgate_core::Policy;
 use tollgate_redis::Redis;
 
 use crate::log::LogForm;
-use crate::network::Network;
 
 /// The port of the Redis protocol.
 pub const RESP_PORT: u16 = 7379;
@@ -47,7 +47,7 @@ pub struct Settings {
     /// Listeners off loopback may do without TLS.
     pub plaintext: bool,
     /// Proxies whose word for the address of a client is taken.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<IpNet>,
     /// Names that the server goes by, beside its addresses and `localhost`.
     pub hosts: Vec<String>,
     /// How the log is written.

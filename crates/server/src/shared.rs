@@ -9,7 +9,6 @@ use crate::access::Access;
 use crate::desk::Desk;
 use crate::http::Front;
 use crate::log::Log;
-use crate::network::Network;
 
 /// What all connections share.
 pub(crate) struct Shared {
@@ -17,10 +16,6 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     pub(crate) http: Front,
     pub(crate) log: Arc<Log>,
-    /// Proxies whose word for the address of a client is taken.
-    pub(crate) trusted_proxies: Vec<Network>,
-    /// Names that the server goes by, beside its addresses and `localhost`.
-    pub(crate) hosts: Vec<String>,
     /// The number of the next connection.
     pub(crate) next_id: AtomicU64,
     /// Whether the server is about to end: it is not ready any more, and takes no more connections.
@@ -46,8 +41,6 @@ impl Shared {
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
             http: Front::default(),
             log,
-            trusted_proxies: Vec::new(),
-            hosts: Vec::new(),
             next_id: AtomicU64::new(1),
             stopping: never.clone(),
             leaving: never,

@@ -177,6 +177,37 @@ mod tests {
     }
 
     #[test]
+    fn tokens_are_read_again_and_a_wrong_file_changes_nothing() {
+        let file = std::env::temp_dir().join(format!("tollgate-access-{}", std::process::id()));
+        let _ = std::fs::remove_file(&file);
+        let (first, _) = Token::add_to(&file, Scopes::FREE, "first").unwrap();
+        let (log, lines) = Log::for_test(LogForm::Text);
+        let clock = Box::new(Manual::default());
+        let tokens = Tokens::read(&file).unwrap();
+        let access = Access::new(Free::Nothing, Vec::new(), tokens, Some(file.clone()), clock, Arc::new(log));
+        let peer = addr("192.0.2.7:5").ip();
+        let login = |token: &Token| access.login(token.text().as_bytes(), peer).ok();
+        let (second, _) = Token::add_to(&file, Scopes::ALL, "second").unwrap();
+        assert_eq!((login(&first), login(&second)), (Some(Scopes::FREE), None));
+        access.reload();
+        assert_eq!((login(&first), login(&second)), (Some(Scopes::FREE), Some(Scopes::ALL)));
+        std::fs::write(&file, "check nonsense first\n").unwrap();
+        access.reload();
+        assert_eq!((login(&first), login(&second)), (Some(Scopes::FREE), Some(Scopes::ALL)));
+        // All are taken back by a file without any.
+        std::fs::write(&file, "").unwrap();
+        access.reload();
+        assert_eq!((login(&first), login(&second)), (None, None));
+        std::fs::remove_file(&file).unwrap();
+        access.reload();
+        let said: Vec<String> = lines.try_iter().collect();
+        let events: Vec<&str> = said.iter().map(|line| line.split(' ').nth(2).unwrap()).collect();
+        let failed = "login_failed";
+        assert_eq!(events, [failed, "tokens_read", "tokens_kept", "tokens_read", failed, failed, "tokens_kept"]);
+        assert!(said.iter().all(|line| !line.contains(first.text()) && !line.contains(second.text())));
+    }
+
+    #[test]
     fn who_is_wrong_too_often_waits_and_others_do_not() {
         let (access, token, clock, _lines) = access(Free::Loopback, &[]);
         let (guesser, neighbour, other) =

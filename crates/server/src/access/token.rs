@@ -15,7 +15,7 @@ pub struct Token(String);
 
 impl Token {
     /// A new one.
-    pub fn make() -> std::io::Result<Self> {
+    pub(crate) fn make() -> std::io::Result<Self> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
         Ok(Self(format!("tg_{}", URL_SAFE_NO_PAD.encode(bytes))))
@@ -27,7 +27,7 @@ impl Token {
     }
 
     /// Its line for a tokens file, without the end of the line.
-    pub fn line(&self, scopes: Scopes, name: &str) -> String {
+    pub(crate) fn line(&self, scopes: Scopes, name: &str) -> String {
         format!("{scopes} {} {name}", Hash::of(self.0.as_bytes()))
     }
 

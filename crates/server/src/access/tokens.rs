@@ -7,16 +7,16 @@
 //! ```
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use subtle::ConditionallySelectable;
 use tollgate_core::is_word;
 
 use super::token::Hash;
-use super::{Scopes, ScopesError};
+use super::{Scopes, ScopesError, Token};
 
 /// The most tokens. A login is compared with every one of them.
 const MOST: usize = 1_024;
@@ -46,6 +46,10 @@ pub enum TokensError {
     Line(PathBuf, usize, String),
     /// The whole: what was expected of it.
     Whole(PathBuf, String),
+    /// It cannot be written.
+    Write(PathBuf, io::Error),
+    /// A name for a new token: what was expected of it.
+    Name(String),
 }
 
 impl fmt::Display for TokensError {
@@ -58,6 +62,8 @@ impl fmt::Display for TokensError {
             }
             Self::Line(path, line, expected) => write!(f, "tokens file {}, line {line}: {expected}", path.display()),
             Self::Whole(path, expected) => write!(f, "tokens file {}: {expected}", path.display()),
+            Self::Write(path, error) => write!(f, "cannot write the tokens file {}: {error}", path.display()),
+            Self::Name(expected) => f.write_str(expected),
         }
     }
 }
@@ -105,12 +111,7 @@ impl Tokens {
         };
         let scopes: Scopes = scopes.parse().map_err(|error: ScopesError| error.to_string())?;
         let hash = Hash::read(hash).ok_or("expected the SHA-256 of a token in 64 hexadecimal digits")?;
-        if !is_word(name) {
-            return Err("expected a name of 1 to 64 letters, digits, - and _".to_owned());
-        }
-        if self.has_name(name) {
-            return Err(format!("expected a name of its own, found {name} a second time"));
-        }
+        self.judge_name(name)?;
         if self.0.iter().any(|known| known.hash.is(&hash).into()) {
             return Err(format!("expected a token of its own for {name}, found that of another line"));
         }
@@ -122,8 +123,15 @@ impl Tokens {
         self.0.len()
     }
 
-    pub(crate) fn has_name(&self, name: &str) -> bool {
-        self.0.iter().any(|known| &*known.name == name)
+    /// Sees whether a new token may have this name.
+    fn judge_name(&self, name: &str) -> Result<(), String> {
+        if !is_word(name) {
+            return Err("expected a name of 1 to 64 letters, digits, - and _".to_owned());
+        }
+        match self.0.iter().any(|known| &*known.name == name) {
+            true => Err(format!("expected a name of its own, found {name} a second time")),
+            false => Ok(()),
+        }
     }
 
     /// What a token allows; nothing if it is none of these. Each is compared, whichever it is, in the same
@@ -136,6 +144,41 @@ impl Tokens {
         }
         Some(Scopes::from_bits(found)).filter(|scopes| !scopes.is_none())
     }
+}
+
+impl Token {
+    /// A new token, and its line for a tokens file.
+    pub fn with_line(scopes: Scopes, name: &str) -> Result<(Self, String), TokensError> {
+        Tokens::default().judge_name(name).map_err(TokensError::Name)?;
+        let token = Self::make().map_err(|error| TokensError::Name(format!("cannot make a token: {error}")))?;
+        let line = token.line(scopes, name);
+        Ok((token, line))
+    }
+
+    /// The same, and adds the line to a file, which is made if it is not there.
+    pub fn add_to(path: &Path, scopes: Scopes, name: &str) -> Result<(Self, String), TokensError> {
+        let tokens = match Tokens::read(path) {
+            Err(TokensError::Read(_, error)) if error.kind() == io::ErrorKind::NotFound => Tokens::default(),
+            tokens => tokens?,
+        };
+        tokens.judge_name(name).map_err(TokensError::Name)?;
+        let (token, line) = Self::with_line(scopes, name)?;
+        append(path, &line).map_err(|error| TokensError::Write(path.to_owned(), error))?;
+        Ok((token, line))
+    }
+}
+
+/// Adds a line, at once, so that nobody reads half of it.
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+    let len = file.metadata()?.len();
+    // The last line of before may lack its end.
+    let mut last = [b'\n'];
+    if let Some(at) = len.checked_sub(1) {
+        file.read_exact_at(&mut last, at)?;
+    }
+    let gap = if last == [b'\n'] { "" } else { "\n" };
+    file.write_all(format!("{gap}{line}\n").as_bytes())
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn every_token_of_a_file_allows_its_scopes() {
     }
     let file = Written::new("scopes", &text);
     let read = Tokens::read(&file.0).unwrap();
-    assert_eq!((read.len(), read.has_name("n3"), read.has_name("n4")), (4, true, false));
+    assert_eq!(read.len(), 4);
     for (token, scopes) in tokens.iter().zip(scopes) {
         assert_eq!(read.find(token.text().as_bytes()), Some(scopes));
     }
@@ -91,4 +91,30 @@ fn files_that_are_none_or_too_long_are_refused() {
     let lines: String = (0..=MOST).map(|n| format!("check {} n{n}\n", Hash::of(&n.to_be_bytes()))).collect();
     let many = Written::new("many", &lines);
     assert!(Tokens::read(&many.0).unwrap_err().to_string().contains("at most 1024 tokens, found 1025"));
+}
+
+#[test]
+fn a_token_is_added_to_its_file_and_found_there() {
+    let file = Written::new("added", "# who may what");
+    let (first, _) = Token::add_to(&file.0, Scopes::FREE, "billing").unwrap();
+    let (second, line) = Token::add_to(&file.0, Scopes::ALL, "operator").unwrap();
+    let text = fs::read_to_string(&file.0).unwrap();
+    assert!(
+        text.starts_with("# who may what\ncheck,read ") && text.ends_with(&format!(" billing\n{line}\n")),
+        "{text}"
+    );
+    assert!(!text.contains(first.text()) && !text.contains(second.text()));
+    let read = Tokens::read(&file.0).unwrap();
+    assert_eq!(read.find(first.text().as_bytes()), Some(Scopes::FREE));
+    assert_eq!(read.find(second.text().as_bytes()), Some(Scopes::ALL));
+    // What would make the file wrong is not added.
+    for name in ["billing", "two words", ""] {
+        assert!(matches!(Token::add_to(&file.0, Scopes::FREE, name), Err(TokensError::Name(_))));
+    }
+    assert_eq!(fs::read_to_string(&file.0).unwrap(), text);
+    fs::write(&file.0, "nonsense\n").unwrap();
+    assert!(matches!(Token::add_to(&file.0, Scopes::FREE, "a"), Err(TokensError::Line(_, 1, _))));
+    fs::remove_file(&file.0).unwrap();
+    Token::add_to(&file.0, Scopes::FREE, "a").unwrap();
+    assert_eq!(fs::metadata(&file.0).unwrap().permissions().mode() & 0o777, 0o600);
 }

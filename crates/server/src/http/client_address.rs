@@ -10,14 +10,13 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
-
-use crate::network::Network;
+use ipnet::IpNet;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The address of the client, in canonical form.
-pub(super) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
-    let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(address));
+pub(super) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+    let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(&address));
     let mut client = peer.to_canonical();
     if !is_trusted(client) {
         return client;
@@ -79,7 +78,7 @@ mod tests {
         for line in lines {
             headers.append("X-Forwarded-For", hyper::header::HeaderValue::from_bytes(line).unwrap());
         }
-        let trusted = PROXIES.map(|text| text.parse().unwrap());
+        let trusted = PROXIES.map(|text| crate::trusted_proxy(text).unwrap());
         client_address(peer.parse().unwrap(), &headers, &trusted).to_string()
     }
 

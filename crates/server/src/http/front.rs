@@ -8,6 +8,8 @@ use std::time::Duration;
 use hyper::http::request::Parts;
 use hyper::{StatusCode, header};
 
+use ipnet::IpNet;
+
 use super::problem::Problem;
 use crate::network::is_loopback;
 
@@ -51,6 +53,10 @@ impl Default for Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Front {
     pub(crate) limits: Limits,
+    /// Names that the server goes by, beside its addresses and `localhost`.
+    pub(super) hosts: Vec<String>,
+    /// Proxies whose word for the address of a client is taken.
+    pub(super) trusted: Vec<IpNet>,
     in_flight: AtomicUsize,
 }
 
@@ -58,6 +64,10 @@ pub(crate) struct Front {
 pub(crate) struct Turn<'a>(&'a Front);
 
 impl Front {
+    pub(crate) fn new(hosts: Vec<String>, trusted: Vec<IpNet>) -> Self {
+        Self { hosts, trusted, ..Self::default() }
+    }
+
     /// Requests that are being answered.
     #[cfg(test)]
     pub(super) fn in_hand(&self) -> usize {

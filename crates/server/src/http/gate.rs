@@ -101,6 +101,6 @@ fn key(call: &Call<'_>, key_header: Option<&str>, or_address: bool) -> Result<Ve
     } else if or_address {
         return Err(Problem::wrong("or: expected it beside key_header"));
     }
-    let address = client_address(call.peer.ip(), call.headers(), &call.shared.trusted_proxies);
+    let address = client_address(call.peer.ip(), call.headers(), &call.shared.http.trusted);
     Ok(format!("address:{}", Prefix::of(address)).into_bytes())
 }

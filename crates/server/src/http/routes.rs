@@ -126,7 +126,7 @@ async fn respond(
 ) -> Result<Answered, Problem> {
     let _turn = shared.http.turn()?;
     let (parts, body) = request.into_parts();
-    check_host(&parts, local, &shared.hosts)?;
+    check_host(&parts, local, &shared.http.hosts)?;
     let path = parts.uri.path();
     let found = ROUTES.iter().enumerate().find(|(_, route)| route.path == path);
     let (place, route) = found.ok_or_else(unknown)?;

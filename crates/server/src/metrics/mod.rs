@@ -58,20 +58,17 @@ pub(crate) enum Refused {
     Full,
     /// There are as many as one peer may have.
     Peer,
-    /// The threads have enough that wait.
-    Busy,
     /// No TLS came of it.
     Tls,
 }
 
 impl Refused {
-    pub(crate) const ALL: [Self; 4] = [Self::Full, Self::Peer, Self::Busy, Self::Tls];
+    pub(crate) const ALL: [Self; 3] = [Self::Full, Self::Peer, Self::Tls];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
             Self::Peer => "peer",
-            Self::Busy => "busy",
             Self::Tls => "tls",
         }
     }

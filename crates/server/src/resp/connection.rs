@@ -62,7 +62,7 @@ struct Connection<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn run(&mut self) -> io::Result<()> {
-        let mut stopping = self.shared.stopping.clone();
+        let mut stopping = self.shared.leaving.clone();
         let mut stop = pin!(stopping.wait_for(|stop| *stop));
         let mut batch = Batch::default();
         let login = tokio::time::Instant::now() + LOGIN;

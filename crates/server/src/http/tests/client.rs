@@ -15,7 +15,7 @@ use tollgate_memory::{LEAST_CAP, Manual, Memory};
 use crate::access::{Access, Free, Scope, Scopes, Token, Tokens};
 use crate::desk::{Desk, Home, Policies};
 use crate::http::front::Limits;
-use crate::http::serve;
+use crate::http::{Front, serve};
 use crate::keys::Keys;
 use crate::log::Log;
 use crate::shared::Shared;
@@ -56,7 +56,8 @@ pub(super) fn tested_with(with: With) -> Tested {
     let known = known(&tokens);
     let log = Arc::new(Log::default());
     let (stop, stopping) = watch::channel(false);
-    let mut front = crate::http::Front::default();
+    let hosts = with.hosts.iter().map(|host| (*host).to_owned()).collect();
+    let mut front = Front::new(hosts, with.trusted.iter().map(|text| crate::trusted_proxy(text).unwrap()).collect());
     if let Some(limits) = with.limits {
         front.limits = limits;
     }
@@ -65,8 +66,6 @@ pub(super) fn tested_with(with: With) -> Tested {
         access: Access::new(Free::Loopback, Vec::new(), known, None, Box::new(clock.clone()), Arc::clone(&log)),
         http: front,
         log,
-        trusted_proxies: with.trusted.iter().map(|text| text.parse().unwrap()).collect(),
-        hosts: with.hosts.iter().map(|host| (*host).to_owned()).collect(),
         next_id: 1.into(),
         leaving: stopping.clone(),
         stopping,
