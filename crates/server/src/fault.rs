@@ -24,6 +24,8 @@ pub(crate) enum Code {
     NoProto,
     /// A token was tried that is none.
     WrongPass,
+    /// Too many were tried.
+    Throttled,
     /// The token lacks the scope.
     NoPerm,
     /// The script is not known.
@@ -39,13 +41,26 @@ pub(crate) enum Code {
 }
 
 impl Code {
+    /// All of them.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Wrong,
+        Self::NoAuth,
+        Self::WrongPass,
+        Self::NoPerm,
+        Self::NoScript,
+        Self::WrongType,
+        Self::ExecAbort,
+        Self::Full,
+        Self::Away,
+    ];
+
     /// The first word of an error reply.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Wrong => "ERR",
             Self::NoAuth => "NOAUTH",
             Self::NoProto => "NOPROTO",
-            Self::WrongPass => "WRONGPASS",
+            Self::WrongPass | Self::Throttled => "WRONGPASS",
             Self::NoPerm => "NOPERM",
             Self::NoScript => "NOSCRIPT",
             Self::WrongType => "WRONGTYPE",

@@ -18,6 +18,7 @@ use tollgate_memory::{Manual, Memory, Monotonic};
 use crate::access::{Access, Free, Token, Tokens};
 use crate::desk::{Desk, Home, Policies};
 use crate::door::{self, Came, Door, Listener, Places, Serving, Speaks, Tls};
+use crate::http::Front;
 use crate::keys::Keys;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -93,6 +94,7 @@ impl Server {
                 Keys::default(),
             ),
             access: Access::new(free, exposed, tokens, settings.tokens, clock(), Arc::clone(&log)),
+            http: Front::new(settings.hosts, settings.trusted_proxies.clone()),
             log: Arc::clone(&log),
             next_id: AtomicU64::new(1),
             stopping,
@@ -124,7 +126,8 @@ impl Server {
             server.threads.push(thread(&format!("tollgate-{number}"), run)?);
         }
         let places = Arc::new(Places::new(connections, &limits, settings.trusted_proxies));
-        let door = Door { places, threads: senders, turn: AtomicUsize::new(0), is_tls: tls.is_some(), log };
+        let metrics = Arc::clone(&shared.desk.metrics);
+        let door = Door { places, threads: senders, turn: AtomicUsize::new(0), is_tls: tls.is_some(), log, metrics };
         let watching = keep(shared, tls, limits, free == Free::Everything);
         let stopping = server.shared.stopping.clone();
         server.door = Some(thread("tollgate-door", move || open(door, listeners, stopping, watching))?);

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::desk::Desk;
+use crate::http::Front;
 use crate::log::Log;
 use crate::resp::clients::Clients;
 
@@ -16,6 +17,7 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     /// The connections that speak the Redis protocol.
     pub(crate) clients: Clients,
+    pub(crate) http: Front,
     pub(crate) log: Arc<Log>,
     /// The number of the next connection.
     pub(crate) next_id: AtomicU64,
@@ -45,6 +47,7 @@ impl Shared {
             desk: Desk::new(home, Policies::default(), Arc::default(), clock(), crate::keys::Keys::default()),
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
             clients: Clients::new(clock().now()),
+            http: Front::default(),
             log,
             next_id: AtomicU64::new(1),
             stopping: never.clone(),

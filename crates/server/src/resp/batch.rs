@@ -84,6 +84,7 @@ impl Batch {
             *key = bytes.get(place.clone()).unwrap_or_default();
         }
         let keys = &keys[..self.keys.len().min(MOST)];
+        shared.desk.metrics.checks(keys.len());
         let rest = kind.tells != Tells::Flat;
         match shared.desk.check_many(&kind.known, keys, &kind.request, &mut self.decisions).await {
             Ok(()) if rest || kind.source => {

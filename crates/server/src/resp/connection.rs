@@ -9,7 +9,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
@@ -20,6 +20,7 @@ use super::decode::{Bounds, Frame, Place, decode};
 use super::session::{Queue, Session};
 use super::writer::Writer;
 use crate::fault::{Code, Fault};
+use crate::metrics::FrontEnd;
 use crate::shared::Shared;
 
 /// Bytes that are read at once, at first and in long pipelines.
@@ -42,6 +43,8 @@ pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let metrics = Arc::clone(&shared.desk.metrics);
+    let _counted = metrics.connection(FrontEnd::Resp);
     let _listed = shared.clients.list(&session, shared.desk.clock.now());
     let mut connection = Connection {
         shared: Arc::clone(&shared),
@@ -86,7 +89,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if came == 0 {
                 return Ok(());
             }
+            let began = Instant::now();
             self.answer(&mut batch).await?;
+            self.count(began);
             self.write().await?;
             if self.session.ends {
                 return self.stream.shutdown().await;
@@ -96,6 +101,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.input.reserve(2 * self.input.capacity());
             }
         }
+    }
+
+    /// Counts what was answered at once.
+    fn count(&mut self, began: Instant) {
+        let metrics = &self.shared.desk.metrics;
+        metrics.took(began.elapsed());
+        self.out.faults.drain(..).for_each(|code| metrics.fault(code));
     }
 
     /// Makes room to read into; answers how much there is.
@@ -160,7 +172,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Runs one command, or lets it wait for EXEC.
     async fn command(&mut self, args: Args<'_>) {
         let command = match commands::admit(&args, &self.session) {
-            Ok(command) => command,
+            Ok(command) => {
+                self.shared.desk.metrics.command(command);
+                command
+            }
             Err(fault) => {
                 if let Some(queue) = &mut self.session.queue {
                     queue.spoiled = true;

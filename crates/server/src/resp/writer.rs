@@ -3,7 +3,7 @@
 use tollgate_core::{Decision, Detail};
 use tollgate_dialects::Reply;
 
-use crate::fault::Fault;
+use crate::fault::{Code, Fault};
 
 /// The protocol a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,8 @@ impl Protocol {
 pub(crate) struct Writer {
     pub(crate) bytes: Vec<u8>,
     pub(crate) protocol: Protocol,
+    /// Error replies that are not counted yet.
+    pub(crate) faults: Vec<Code>,
 }
 
 impl Writer {
@@ -108,6 +110,7 @@ impl Writer {
 
     /// An error. Its text becomes one line.
     pub(crate) fn fault(&mut self, fault: &Fault) {
+        self.faults.push(fault.code);
         self.error(&fault.to_string());
     }
 
