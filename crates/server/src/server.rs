@@ -83,9 +83,10 @@ impl Server {
                 Policies::new(settings.policies),
                 Arc::new(Metrics::default()),
                 clock,
-                Keys::default(),
+                Keys::new(settings.keys),
             ),
             access: Access::default(),
+            scripts: resp::commands::Scripts::default(),
             next_id: AtomicU64::new(1),
             stopping,
         });
