@@ -18,6 +18,8 @@ use crate::http::front::Limits;
 use crate::http::{Front, serve};
 use crate::keys::Keys;
 use crate::log::Log;
+use crate::resp::clients::Clients;
+use crate::resp::commands::Scripts;
 use crate::shared::Shared;
 
 /// When the clock of a test stands.
@@ -62,9 +64,17 @@ pub(super) fn tested_with(with: With) -> Tested {
         front.limits = limits;
     }
     let shared = Shared {
-        desk: Desk::new(home, Policies::new(with.policies), Arc::default(), Box::new(clock.clone()), Keys::default()),
+        desk: Desk::new(
+            home,
+            Policies::new(with.policies),
+            Arc::default(),
+            Box::new(clock.clone()),
+            Keys::new(1 << 20),
+        ),
         access: Access::new(Free::Loopback, Vec::new(), known, None, Box::new(clock.clone()), Arc::clone(&log)),
+        clients: Clients::new(tollgate_core::Clock::now(&clock)),
         http: front,
+        scripts: Scripts::default(),
         log,
         next_id: 1.into(),
         leaving: stopping.clone(),
