@@ -15,7 +15,7 @@ Examples:
   tollgate serve
   tollgate replay access_log.gz --key ip --policy \"100/min, 1000/h\"
   tollgate explain \"10/s gcra burst=20\"
-  tollgate check user:42 100/min --store redis://127.0.0.1:6379
+  tollgate check user:42 100/min
   tollgate redis doctor redis://127.0.0.1:6379
   tollgate help replay
 

@@ -125,6 +125,8 @@ pub(crate) enum Error {
     Start(StartError),
     /// A token cannot be made.
     Tokens(TokensError),
+    /// One of these, of a Tollgate server, which is helped in other ways than a Redis.
+    Tollgate(Box<Error>),
     /// The system gave no runtime to ask a store with.
     Runtime(io::Error),
     /// Standard output cannot be written.
@@ -171,6 +173,7 @@ impl fmt::Display for Error {
             Self::StoreAway(error) => error.fmt(f),
             Self::Start(error) => f.write_str(&error.what()),
             Self::Tokens(error) => error.fmt(f),
+            Self::Tollgate(error) => error.fmt(f),
             Self::Runtime(source) => write!(f, "cannot ask a store: {source}"),
         }
     }
@@ -191,6 +194,7 @@ impl std::error::Error for Error {
             Self::StoreAway(error) => error.source(),
             Self::Start(error) => Some(error),
             Self::Tokens(error) => Some(error),
+            Self::Tollgate(error) => error.source(),
             _ => None,
         }
     }
@@ -245,7 +249,29 @@ impl Error {
                 error.hint().map_or(lazy.to_owned(), |hint| format!("{hint} {lazy}"))
             }
             Self::Start(error) => return error.hint().map(str::to_owned),
+            Self::Tollgate(error) => return error.tollgate_hint(),
             _ => return None,
+        })
+    }
+
+    /// What to do about it where a Tollgate server is asked.
+    fn tollgate_hint(&self) -> Option<String> {
+        let refused = match self {
+            Self::Server(Trouble::Refused { code, .. }) => code.as_str(),
+            Self::Store(StoreError::Refused(words)) => words.split(' ').next().unwrap_or_default(),
+            _ => "",
+        };
+        Some(match self {
+            _ if ["NOAUTH", "NOPERM", "WRONGPASS"].contains(&refused) => {
+                "name a token with the right to it: tollgate://TOKEN@HOST, or TOLLGATE_TOKEN; a server on this machine \
+                 leaves its own to the user who started it"
+                    .to_owned()
+            }
+            Self::Server(Trouble::Away { why, .. }) if !why.contains("certificate") => {
+                "start one: tollgate serve; or name another: --store redis://…".to_owned()
+            }
+            Self::Undecided => "the store behind the server did not answer: its log and /readyz say more".to_owned(),
+            _ => return self.hint(),
         })
     }
 }

@@ -24,6 +24,8 @@ mod serve;
 mod support;
 #[cfg(test)]
 mod token;
+#[cfg(test)]
+mod tollgate;
 
 // The generator of the example log is an example program; the test of its log uses its files.
 #[cfg(test)]
