@@ -119,14 +119,14 @@ pub(crate) enum Error {
     Store(StoreError),
     /// The store was reached, and did not decide.
     Undecided,
-    /// One of these, of a Tollgate server, which is helped in other ways than a Redis.
-    Tollgate(Box<Error>),
     /// The store behind a server that is to start does not answer.
     StoreAway(Box<Error>),
     /// The server does not start.
     Start(StartError),
     /// A token cannot be made.
     Tokens(TokensError),
+    /// One of these, of a Tollgate server, which is helped in other ways than a Redis.
+    Tollgate(Box<Error>),
     /// The system gave no runtime to ask a store with.
     Runtime(io::Error),
     /// Standard output cannot be written.
@@ -170,10 +170,10 @@ impl fmt::Display for Error {
             Self::Settings(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Undecided => f.write_str("the store was reached and did not decide; it may have charged"),
-            Self::Tollgate(error) => error.fmt(f),
             Self::StoreAway(error) => error.fmt(f),
             Self::Start(error) => f.write_str(&error.what()),
             Self::Tokens(error) => error.fmt(f),
+            Self::Tollgate(error) => error.fmt(f),
             Self::Runtime(source) => write!(f, "cannot ask a store: {source}"),
         }
     }
@@ -191,10 +191,10 @@ impl std::error::Error for Error {
             Self::Server(trouble) => Some(trouble),
             Self::Settings(error) => Some(error),
             Self::Store(error) => Some(error),
-            Self::Tollgate(error) => error.source(),
             Self::StoreAway(error) => error.source(),
             Self::Start(error) => Some(error),
             Self::Tokens(error) => Some(error),
+            Self::Tollgate(error) => error.source(),
             _ => None,
         }
     }
@@ -244,12 +244,12 @@ impl Error {
             Self::NoFunctions(_) => "install scripts instead, which every server knows: --scripts".to_owned(),
             Self::NotInstalled => "tollgate redis install URL; or measure the script: --script".to_owned(),
             Self::Undecided => "tollgate redis doctor URL says how the server is".to_owned(),
-            Self::Tollgate(error) => return error.tollgate_hint(),
             Self::StoreAway(error) => {
                 let lazy = "--lazy starts the server without it";
                 error.hint().map_or(lazy.to_owned(), |hint| format!("{hint} {lazy}"))
             }
             Self::Start(error) => return error.hint().map(str::to_owned),
+            Self::Tollgate(error) => return error.tollgate_hint(),
             _ => return None,
         })
     }

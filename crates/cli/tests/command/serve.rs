@@ -132,6 +132,10 @@ fn it_says_where_it_is_and_ends_at_a_signal() {
     let mut connection = server.connect();
     assert_eq!(ask(&mut connection, &["PING"]), "+PONG");
     assert_eq!(ask(&mut connection, &["TG.CHECK", "a", "login"]), "*6");
+    // The line to paste, as it stands there but for the quotes.
+    let pasted = server.row("tollgate check ").replace('"', "");
+    let words: Vec<&str> = ["check"].into_iter().chain(pasted.split(' ')).collect();
+    assert_eq!(tollgate(&words, b"").ok(), "user:42 allowed: 99 left, as new in 1min\n");
     // The token that was printed is the one that was left, for this user alone, until the end.
     let file = path("serve-first").join(format!("tollgate/{port}.token"));
     assert_eq!(fs::read_to_string(&file).unwrap().trim_end(), server.row("token "));
