@@ -22,6 +22,7 @@ use crate::keys::Keys;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::resp::clients::Clients;
+use crate::resp::commands::Scripts;
 use crate::settings::{Limits, Settings};
 use crate::shared::Shared;
 use crate::start_error::StartError;
@@ -90,10 +91,11 @@ impl Server {
                 Policies::new(settings.policies),
                 Arc::new(Metrics::default()),
                 clock(),
-                Keys::default(),
+                Keys::new(settings.keys),
             ),
             access: Access::new(free, exposed, tokens, settings.tokens, clock(), Arc::clone(&log)),
             log: Arc::clone(&log),
+            scripts: Scripts::default(),
             next_id: AtomicU64::new(1),
             stopping,
             leaving,

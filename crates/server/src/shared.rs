@@ -9,6 +9,7 @@ use crate::access::Access;
 use crate::desk::Desk;
 use crate::log::Log;
 use crate::resp::clients::Clients;
+use crate::resp::commands::Scripts;
 
 /// What all connections share.
 pub(crate) struct Shared {
@@ -17,6 +18,8 @@ pub(crate) struct Shared {
     /// The connections that speak the Redis protocol.
     pub(crate) clients: Clients,
     pub(crate) log: Arc<Log>,
+    /// Which scripts and libraries are loaded.
+    pub(crate) scripts: Scripts,
     /// The number of the next connection.
     pub(crate) next_id: AtomicU64,
     /// Whether the server is about to end: it is not ready any more, and takes no more connections.
@@ -42,10 +45,11 @@ impl Shared {
         let home = Home::Embedded(Memory::with_clock(LEAST_CAP, clock()));
         let (_, never) = watch::channel(false);
         Arc::new(Self {
-            desk: Desk::new(home, Policies::default(), Arc::default(), clock(), crate::keys::Keys::default()),
+            desk: Desk::new(home, Policies::default(), Arc::default(), clock(), crate::keys::Keys::new(1 << 20)),
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
             clients: Clients::new(clock().now()),
             log,
+            scripts: Scripts::default(),
             next_id: AtomicU64::new(1),
             stopping: never.clone(),
             leaving: never,
