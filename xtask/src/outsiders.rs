@@ -123,7 +123,7 @@ fn redis_cli(server: &Server) -> Result<(), Failure> {
 
 fn redis_benchmark(server: &Server) -> Result<(), Failure> {
     for args in [
-        &["-t", "ping", "-n", "10000", "-c", "20", "-q"][..],
+        &["-t", "ping,set,get,incr", "-n", "10000", "-c", "20", "-q"][..],
         &["-n", "20000", "-c", "20", "-P", "16", "-r", "1000", "-q", "TG.CHECK", "user:__rand_int__", "100/min"],
         &["-3", "-n", "1000", "-c", "10", "-P", "16", "-q", "TG.CHECK", "benchmark", "1000/h"],
     ] {

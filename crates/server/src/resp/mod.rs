@@ -6,7 +6,6 @@
 //! | `writer.rs` | replies as bytes |
 //! | `session.rs` | what a connection has said of itself |
 //! | `clients.rs` | all connections, as CLIENT LIST tells them |
-//! | `glob.rs` | patterns of names |
 //! | `connection.rs` | one connection: read, answer, write |
 //! | `batch.rs` | checks that stand in line, decided by one call |
 //! | `commands/` | the commands, one line each in the table |
@@ -18,7 +17,6 @@ mod connection;
 pub(crate) mod decode;
 #[cfg(test)]
 mod fuzz;
-mod glob;
 pub(crate) mod session;
 pub(crate) mod writer;
 

@@ -1,10 +1,10 @@
 //! What clients say of themselves.
 
-use super::hello::integer;
 use super::table::{Command, NONE, Run, line};
 use super::{SYNTAX, Turn, command};
 use crate::access::Scope;
 use crate::fault::{Fault, shown};
+use crate::keys::number;
 use crate::resp::session::Queue;
 
 pub(super) fn ping(turn: &mut Turn<'_>) -> Result<(), Fault> {
@@ -78,7 +78,7 @@ fn own_line(turn: &mut Turn<'_>) -> Result<(), Fault> {
 fn list(turn: &mut Turn<'_>) -> Result<(), Fault> {
     let mut asked = Vec::new();
     if turn.args.len() > 2 {
-        let ids: Option<Vec<u64>> = turn.args.iter().skip(3).map(|id| integer(id)?.try_into().ok()).collect();
+        let ids: Option<Vec<u64>> = turn.args.iter().skip(3).map(|id| number(id)?.try_into().ok()).collect();
         match ids {
             Some(ids) if turn.args.is(2, "ID") && !ids.is_empty() => asked = ids,
             _ => return Err(Fault::wrong(format!("{SYNTAX}: expected CLIENT LIST [ID id [id …]]"))),

@@ -5,7 +5,7 @@ use super::table::{COMMANDS, Command, NONE, Run, find, line};
 use super::{SYNTAX, Turn};
 use crate::access::Scope;
 use crate::fault::Fault;
-use crate::resp::glob;
+use crate::keys::matches;
 use crate::resp::writer::Writer;
 
 /// The parts of COMMAND.
@@ -113,7 +113,8 @@ fn key_spec(command: &Command, out: &mut Writer) {
 }
 
 /// Commands of the scope `check` that change nothing.
-const READERS: &[&str] = &["TG.PEEK", "GET", "TTL", "PTTL", "EXISTS", "TYPE", "SCAN", "HGETALL", "TIME"];
+const READERS: &[&str] =
+    &["TG.PEEK", "GET", "TTL", "PTTL", "EXISTS", "TYPE", "SCAN", "HGET", "HGETALL", "DBSIZE", "TIME"];
 
 fn reads_only(command: &Command) -> bool {
     command.scope == Some(Scope::Read) || READERS.contains(&command.name)
@@ -146,7 +147,9 @@ fn list(turn: &mut Turn<'_>) -> Result<(), Fault> {
     let filter = (args.len() == 5 && args.is(2, "FILTERBY")).then(|| args.at(4));
     let listed = |command: &Command| match filter {
         None => args.len() == 2,
-        Some(pattern) if args.is(3, "PATTERN") => glob::fits(pattern, command.name.as_bytes()),
+        Some(pattern) if args.is(3, "PATTERN") => {
+            matches(&pattern.to_ascii_uppercase(), command.name.as_bytes(), &mut 0)
+        }
         Some(category) if args.is(3, "ACLCAT") => {
             categories(command).iter().any(|word| word.as_bytes()[1..].eq_ignore_ascii_case(category))
         }

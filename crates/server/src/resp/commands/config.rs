@@ -1,14 +1,13 @@
 //! CONFIG GET: what tools ask before they measure, answered as it is. Nothing can be set here: a server is
 //! set up by the command line that starts it.
 
-use super::hello::DATABASES;
 use super::table::{Command, NONE, Run, line};
 use super::{Turn, command};
 use crate::access::Scope;
 use crate::desk::Home;
 use crate::fault::Fault;
+use crate::keys::{DATABASES, matches};
 use crate::resp::decode::Bounds;
-use crate::resp::glob;
 use crate::shared::Shared;
 
 /// The parts of CONFIG.
@@ -41,8 +40,8 @@ fn values(shared: &Shared) -> [(&'static str, String); 9] {
 
 fn get(turn: &mut Turn<'_>) -> Result<(), Fault> {
     let mut values = Vec::from(values(turn.shared));
-    let args = turn.args;
-    values.retain(|(name, _)| args.iter().skip(2).any(|pattern| glob::fits(pattern, name.as_bytes())));
+    let patterns: Vec<Vec<u8>> = turn.args.iter().skip(2).map(<[u8]>::to_ascii_lowercase).collect();
+    values.retain(|(name, _)| patterns.iter().any(|pattern| matches(pattern, name.as_bytes(), &mut 0)));
     turn.out.map(values.len());
     for (name, value) in values {
         turn.out.bulk(name.as_bytes());

@@ -32,6 +32,34 @@ const SUMMARIES: &[(&str, &str)] = &[
     ("MULTI", "Begins a transaction"),
     ("EXEC", "Runs a transaction"),
     ("DISCARD", "Gives a transaction up"),
+    ("GET", "The text of a key"),
+    ("SET", "Gives a key a text"),
+    ("INCR", "Adds one to a key"),
+    ("INCRBY", "Adds a number to a key"),
+    ("DECR", "Takes one from a key"),
+    ("DECRBY", "Takes a number from a key"),
+    ("EXPIRE", "Lets a key go in so many seconds"),
+    ("PEXPIRE", "Lets a key go in so many milliseconds"),
+    ("EXPIREAT", "Lets a key go at a second"),
+    ("PEXPIREAT", "Lets a key go at a millisecond"),
+    ("TTL", "The seconds until a key goes"),
+    ("PTTL", "The milliseconds until a key goes"),
+    ("EXISTS", "How many of the keys there are"),
+    ("DEL", "Forgets keys"),
+    ("UNLINK", "Forgets keys"),
+    ("TYPE", "What a key holds"),
+    ("HGET", "A field of a key"),
+    ("HGETALL", "All fields of a key"),
+    ("SCAN", "The keys of a database, some at a time"),
+    ("DBSIZE", "How many keys a database has"),
+    ("FLUSHDB", "Forgets the keys of a database"),
+    ("FLUSHALL", "Forgets the keys of all databases"),
+    ("CL.THROTTLE", "Decides by a rate and a burst, as redis-cell is called"),
+    ("FCALL", "Calls a function of a limiter that is known"),
+    ("EVAL", "Runs a script of a limiter that is known"),
+    ("EVALSHA", "Runs a script of a limiter that is known, by its SHA-1"),
+    ("SCRIPT", "Which scripts are known"),
+    ("FUNCTION", "Which functions are known"),
     ("TIME", "The time that decisions are made by"),
 ];
 
@@ -47,8 +75,9 @@ pub(super) fn docs(turn: &mut Turn<'_>) -> Result<(), Fault> {
 }
 
 fn tell(command: &Command, out: &mut Writer) {
-    let usage = command.usage.split_at_checked(command.name.len()).map_or("", |(_, behind)| behind);
-    let (arguments, _) = read(usage.trim());
+    // A usage that is another command's, or several in one, says nothing of arguments.
+    let usage = command.usage.strip_prefix(&command.name.replace('|', " ")).filter(|usage| !usage.contains(" | "));
+    let (arguments, _) = read(usage.unwrap_or_default());
     let summary = SUMMARIES.iter().find(|(name, _)| *name == command.name).map_or(command.usage, |(_, text)| text);
     let group = if command.name.contains('.') { "module" } else { "generic" };
     let has = |list: usize| usize::from(list > 0);
@@ -157,7 +186,7 @@ fn read(mut usage: &str) -> (Vec<Argument>, &str) {
             arguments.extend(waiting);
             return (arguments, usage);
         } else {
-            let end = usage.find([' ', '[', ']']).unwrap_or(usage.len());
+            let end = usage.find([' ', '[', ']', '…']).unwrap_or(usage.len());
             let (word, behind) = usage.split_at(end);
             usage = behind;
             Argument::word(word)
@@ -214,6 +243,7 @@ mod tests {
             ("pattern [pattern …]", "pattern:string pattern:string?*"),
             ("[AND key policy …]", "group:block(AND=key:key policy:string)?*"),
             ("ON", "ON=on:pure-token"),
+            ("function numkeys key… arg…", "function:string numkeys:integer key:key* arg:string*"),
         ] {
             assert_eq!(words(&read(usage).0), told, "{usage}");
         }

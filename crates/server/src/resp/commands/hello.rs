@@ -2,14 +2,12 @@
 
 use super::{SYNTAX, Turn, client};
 use crate::fault::{Code, Fault, shown};
+use crate::keys::{DATABASES, number};
 use crate::resp::writer::Protocol;
 
 /// The Redis whose replies are given, for clients that choose by it what they may send. Our own version is
 /// in INFO.
 pub(super) const REDIS_VERSION: &str = "7.0.0";
-
-/// The databases that keys may be in.
-pub(super) const DATABASES: u8 = 16;
 
 /// `HELLO [2|3 [AUTH name token] [SETNAME name]]`: nothing is changed unless all of it is right.
 pub(super) fn hello(turn: &mut Turn<'_>) -> Result<(), Fault> {
@@ -18,7 +16,7 @@ pub(super) fn hello(turn: &mut Turn<'_>) -> Result<(), Fault> {
         protocol = match version {
             b"2" => Protocol::Resp2,
             b"3" => Protocol::Resp3,
-            other if integer(other).is_some() => return Err(Fault::new(Code::NoProto, "unsupported protocol version")),
+            other if number(other).is_some() => return Err(Fault::new(Code::NoProto, "unsupported protocol version")),
             _ => return Err(Fault::wrong("Protocol version is not an integer or out of range")),
         };
     }
@@ -102,17 +100,11 @@ pub(super) fn reset(turn: &mut Turn<'_>) -> Result<(), Fault> {
 
 /// The database of the keys that follow. Our own commands have none: their keys are one space.
 pub(super) fn select(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let number = integer(turn.args.at(1)).ok_or_else(|| Fault::wrong("value is not an integer or out of range"))?;
-    let db = u8::try_from(number).ok().filter(|db| *db < DATABASES);
+    let index = number(turn.args.at(1)).ok_or_else(|| Fault::wrong("value is not an integer or out of range"))?;
+    let db = u8::try_from(index).ok().filter(|db| usize::from(*db) < DATABASES);
     turn.session.db =
         db.ok_or_else(|| Fault::wrong(format!("DB index is out of range: expected 0 to {}", DATABASES - 1)))?;
     turn.shared.clients.tell(turn.session, turn.out.protocol);
     turn.out.simple("OK");
     Ok(())
-}
-
-/// An integer as Redis reads it: no sign but a minus, no zero before others.
-pub(super) fn integer(text: &[u8]) -> Option<i64> {
-    let number: i64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    (number.to_string().as_bytes() == text).then_some(number)
 }

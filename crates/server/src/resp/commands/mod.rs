@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `table.rs` | every command: its name, arguments, scope, and who runs it |
 //! | `tg.rs`, `options.rs` | the commands of our own, and the words behind them |
-//! | `hello.rs`, `client.rs` | what clients say of themselves: HELLO, AUTH, SELECT, RESET; CLIENT, PING, MULTI, … |
-//! | `server.rs`, `info.rs`, `config.rs` | what clients ask of a server: TIME, ROLE, CLUSTER; INFO; CONFIG GET |
-//! | `command.rs`, `docs.rs` | what clients ask of the commands: COMMAND, and their documentation |
 //! | `keys.rs`, `expire.rs` | plain keys: GET, SET, INCR, EXPIRE, SCAN, … |
 //! | `dialects.rs` | the conventions of other limiters: FCALL, CL.THROTTLE |
 //! | `native.rs`, `compact.rs` | our own functions and scripts, and the policies their clients send |
 //! | `scripts.rs`, `functions.rs`, `known.rs` | EVAL, SCRIPT, FUNCTION, and what they know |
+//! | `hello.rs`, `client.rs` | what clients say of themselves: HELLO, AUTH, SELECT, RESET; CLIENT, PING, MULTI, … |
+//! | `server.rs`, `info.rs`, `config.rs` | what clients ask of a server: TIME, ROLE, CLUSTER; INFO; CONFIG GET |
+//! | `command.rs`, `docs.rs` | what clients ask of the commands: COMMAND, and their documentation |
 
 mod client;
 mod command;
