@@ -66,6 +66,14 @@ impl Keys {
         }
     }
 
+    /// What a key of the first database remembers for dialects, scope by scope.
+    pub(crate) fn states(&self, key: &[u8], now: Timestamp) -> Vec<KeyState> {
+        match self.table.get(0, key, now).map(|entry| &entry.value) {
+            Some(Value::Limiter(limiter)) => limiter.parts.iter().map(|part| part.state.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Decides on the one key; nothing if there is no memory for what is new.
     fn decide_one(&mut self, spoken: &Spoken, key: &[u8], now: Timestamp) -> Result<Option<Reply>, Fault> {
         let (db, scope, call) = (spoken.db, spoken.scope(), &spoken.call);
