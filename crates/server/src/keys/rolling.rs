@@ -10,6 +10,9 @@ use super::entry::{Entry, Limiter, Value};
 use super::limiter::{ROLLING, Spoken, holds, wrong_state};
 use crate::fault::{Fault, quoted};
 
+/// The document's buckets, if a limit names none.
+const BUCKETS: u64 = 10_000;
+
 const SCOPE: &[u8] = ROLLING.as_bytes();
 
 /// A limit as the one of its key, and the policy of it alone.
@@ -114,7 +117,7 @@ impl Own {
     /// In its key a limit's place in the call means nothing.
     fn new(limit: &Limit) -> Result<Self, Fault> {
         let (_, period, options) = limit.rule().numbers();
-        let name = format!("rolling-{}-{}", period.get(), options.buckets.unwrap_or_default());
+        let name = format!("rolling-{}-{}", period.get(), options.buckets.unwrap_or(BUCKETS));
         let alone = Limit::new(limit.rule().clone()).spaced(limit.spacing().unwrap_or_default());
         let alone = alone.and_then(|limit| limit.named(&name)).map_err(|problem| Fault::wrong(problem.expected))?;
         let policy = Policy::new(vec![alone]).map_err(|error| Fault::wrong(error.to_string()))?;
@@ -125,7 +128,7 @@ impl Own {
     /// How long an entry counts, in whole seconds as the original has it.
     fn life(&self) -> Micros {
         let (_, period, options) = self.limit.rule().numbers();
-        let half = period.get() / (2 * options.buckets.unwrap_or(1).max(1));
+        let half = period.get() / (2 * options.buckets.unwrap_or(BUCKETS).max(1));
         Micros::from_secs(period.plus(Micros::new(half)).secs_up())
     }
 }

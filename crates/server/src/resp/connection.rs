@@ -161,6 +161,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn command(&mut self, args: Args<'_>) {
         let command = match commands::admit(&args, &self.session) {
             Ok(command) => command,
+            Err(fault) if args.is(0, "EXEC") => {
+                // A wrong EXEC ends what it should have run.
+                self.session.queue = None;
+                let text = format!("Transaction discarded because of: {fault}");
+                return self.out.fault(&Fault::new(Code::ExecAbort, text));
+            }
             Err(fault) => {
                 if let Some(queue) = &mut self.session.queue {
                     queue.spoiled = true;
