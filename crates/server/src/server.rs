@@ -116,6 +116,7 @@ impl Server {
             settled,
             within: limits.stop,
         };
+        server.tell(limits.connections);
         let mut senders = Vec::new();
         for number in 0..threads {
             let (sender, receiver) = unbounded_channel();
@@ -130,6 +131,17 @@ impl Server {
         let stopping = server.shared.stopping.clone();
         server.door = Some(thread("tollgate-door", move || open(door, listeners, stopping, watching))?);
         Ok(server)
+    }
+
+    /// Says where it listens, and that there is less room than there should be.
+    fn tell(&self, wanted: usize) {
+        let log = &self.shared.log;
+        for (speaks, addrs) in [("resp", &self.resp), ("http", &self.http)] {
+            addrs.iter().for_each(|addr| log.info("listening", &[("speaks", &speaks), ("addr", addr)]));
+        }
+        if self.connections < wanted {
+            log.warn("few_files", &[("connections", &self.connections), ("wanted", &wanted)]);
+        }
     }
 
     /// Where the Redis protocol is spoken; the first address if there are several.
@@ -177,6 +189,9 @@ impl Server {
     }
 
     fn end(&mut self) {
+        if self.door.is_some() {
+            self.shared.log.info("ending", &[]);
+        }
         let _ = self.stop.send(true);
         // The door hands on whoever was waiting, and lets go of the threads.
         if let Some(door) = self.door.take() {
