@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         ["valkey"] => valkey(),
         ["torture", args @ ..] => torture(args),
         ["clients"] => build_and_clients(),
-        ["outsiders"] => outsiders::outsiders(),
+        ["outsiders"] => build_and_outsiders(),
         ["install"] => install::install(),
         ["models"] => models("100000"),
         ["models", schedules] => models(schedules),
@@ -203,6 +203,11 @@ fn build_and_guide() -> Result<(), Failure> {
 fn build_and_clients() -> Result<(), Failure> {
     run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
     clients::clients()
+}
+
+fn build_and_outsiders() -> Result<(), Failure> {
+    run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
+    outsiders::outsiders()
 }
 
 fn laws(args: &[&str]) -> Result<(), Failure> {
