@@ -19,6 +19,8 @@ pub(crate) enum Code {
     Wrong,
     /// A token is needed.
     NoAuth,
+    /// The protocol is not spoken.
+    NoProto,
     /// A token was tried that is none.
     WrongPass,
     /// Too many were tried.
@@ -39,9 +41,10 @@ pub(crate) enum Code {
 
 impl Code {
     /// All of them.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Wrong,
         Self::NoAuth,
+        Self::NoProto,
         Self::WrongPass,
         Self::NoPerm,
         Self::NoScript,
@@ -56,6 +59,7 @@ impl Code {
         match self {
             Self::Wrong => "ERR",
             Self::NoAuth => "NOAUTH",
+            Self::NoProto => "NOPROTO",
             Self::WrongPass | Self::Throttled => "WRONGPASS",
             Self::NoPerm => "NOPERM",
             Self::NoScript => "NOSCRIPT",
@@ -88,12 +92,18 @@ const LONGEST_FOUND: usize = 40;
 
 /// An argument as it may be shown: one line, not too long.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
+    format!("{:?}", shown(bytes))
+}
+
+/// The same without quotes and escapes.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    // No more is read than is told, however long it is.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST_FOUND + 4)]);
     let mut shown: String = text.chars().take(LONGEST_FOUND).collect();
     if text.chars().nth(LONGEST_FOUND).is_some() {
         shown.push('…');
     }
-    format!("{shown:?}")
+    shown
 }
 
 /// The error reply's line.

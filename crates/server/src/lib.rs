@@ -33,5 +33,5 @@ pub use door::TlsError;
 pub use log::LogForm;
 pub use network::trusted_proxy;
 pub use server::Server;
-pub use settings::{HTTP_PORT, Limits, RESP_PORT, Settings, TlsFiles};
+pub use settings::{HTTP_PORT, LEAST_MEMORY, Limits, MOST_MEMORY, RESP_PORT, Settings, TlsFiles};
 pub use start_error::StartError;

@@ -98,7 +98,7 @@ impl From<Fault> for Problem {
             Code::Throttled => Self::new(StatusCode::TOO_MANY_REQUESTS, fault.text).retry_after(1),
             Code::NoPerm => Self::new(StatusCode::FORBIDDEN, fault.text),
             Code::Full | Code::Away => Self::new(StatusCode::SERVICE_UNAVAILABLE, fault.text).retry_after(1),
-            Code::Wrong | Code::NoScript | Code::WrongType | Code::ExecAbort => Self::wrong(fault.text),
+            Code::Wrong | Code::NoProto | Code::NoScript | Code::WrongType | Code::ExecAbort => Self::wrong(fault.text),
         }
     }
 }

@@ -43,10 +43,16 @@ pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let metrics = Arc::clone(&shared.desk.metrics);
-    let _counted = metrics.connection(FrontEnd::Resp);
-    let mut connection =
-        Connection { shared, stream, session, input: Vec::new(), out: Writer::default(), places: Vec::new() };
+    let _counted = shared.desk.metrics.connection(FrontEnd::Resp);
+    let _listed = shared.clients.list(&session, shared.desk.clock.now());
+    let mut connection = Connection {
+        shared: Arc::clone(&shared),
+        stream,
+        session,
+        input: Vec::new(),
+        out: Writer::default(),
+        places: Vec::new(),
+    };
     // Whatever ended it, there is nobody to tell.
     let _ = connection.run().await;
 }
@@ -169,6 +175,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.shared.desk.metrics.command(command);
                 command
             }
+            Err(fault) if args.is(0, "EXEC") => {
+                // A wrong EXEC ends what it should have run.
+                self.session.queue = None;
+                let text = format!("Transaction discarded because of: {fault}");
+                return self.out.fault(&Fault::new(Code::ExecAbort, text));
+            }
             Err(fault) => {
                 if let Some(queue) = &mut self.session.queue {
                     queue.spoiled = true;
@@ -197,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let text = format!("expected at most {QUEUE} commands and {QUEUE_BYTES} bytes before EXEC");
             return self.out.fault(&Fault::wrong(text));
         }
-        queue.commands.push((args.bytes.into(), args.places.into()));
+        queue.commands.push(args.bytes.into());
         self.out.simple("QUEUED");
     }
 
@@ -219,10 +231,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Runs commands with the keys held, up to one that has to be waited for.
     fn exec_some(&mut self, queue: &Queue, next: &mut usize) -> Option<Asked> {
-        let Self { shared, session, out, .. } = self;
+        let Self { shared, session, out, places, .. } = self;
         let mut keys = shared.desk.keys();
-        while let Some((bytes, places)) = queue.commands.get(*next) {
+        while let Some(bytes) = queue.commands.get(*next) {
             *next += 1;
+            // They were taken before, so they are right.
+            let _ = decode(bytes, &Bounds::KNOWN, places);
             let args = Args { bytes, places };
             let command = match commands::admit(&args, session) {
                 Ok(command) => command,

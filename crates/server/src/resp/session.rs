@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::access::Scopes;
 use crate::desk::Known;
-use crate::resp::decode::Place;
 
 /// A connection's own state.
 pub(crate) struct Session {
@@ -30,13 +29,11 @@ pub(crate) struct Session {
     pub(crate) latest: Option<(Box<[u8]>, Arc<Known>)>,
 }
 
-/// The bytes of a command, and where its arguments are.
-pub(crate) type Waiting = (Box<[u8]>, Box<[Place]>);
-
 /// Commands between MULTI and EXEC.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    pub(crate) commands: Vec<Waiting>,
+    /// Their bytes, which are read again: places of many short arguments would be longer.
+    pub(crate) commands: Vec<Box<[u8]>>,
     pub(crate) bytes: usize,
     /// Whether one of them was wrong, so that none will be run.
     pub(crate) spoiled: bool,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
-use tollgate_core::{Policy, Timestamp};
+use tollgate_core::{Clock, Policy, Timestamp};
 use tollgate_memory::{LEAST_CAP, Manual, Memory};
 
 use crate::access::{Access, Free, Scope, Scopes, Token, Tokens};
@@ -18,6 +18,8 @@ use crate::http::front::Limits;
 use crate::http::{Front, serve};
 use crate::keys::Keys;
 use crate::log::Log;
+use crate::resp::clients::Clients;
+use crate::resp::commands::Scripts;
 use crate::shared::Shared;
 
 /// When the clock of a test stands.
@@ -62,10 +64,18 @@ pub(super) fn tested_with(with: With) -> Tested {
         front.limits = limits;
     }
     let shared = Shared {
-        desk: Desk::new(home, Policies::new(with.policies), Arc::default(), Box::new(clock.clone()), Keys::default()),
+        desk: Desk::new(
+            home,
+            Policies::new(with.policies),
+            Arc::default(),
+            Box::new(clock.clone()),
+            Keys::new(1 << 20),
+        ),
         access: Access::new(Free::Loopback, Vec::new(), known, None, Box::new(clock.clone()), Arc::clone(&log)),
         http: front,
+        clients: Clients::new(clock.now()),
         log,
+        scripts: Scripts::default(),
         next_id: 1.into(),
         leaving: stopping.clone(),
         stopping,
