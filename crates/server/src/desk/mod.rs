@@ -39,6 +39,8 @@ impl Desk {
         clock: Box<dyn Clock>,
         keys: Keys,
     ) -> Self {
+        // Those of the server are counted by themselves, however many callers bring.
+        policies.listed().iter().for_each(|policy| drop(metrics.policy(policy)));
         Self { home, policies, metrics, clock, keys: Mutex::new(keys) }
     }
 
