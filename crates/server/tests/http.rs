@@ -1,5 +1,7 @@
 //! HTTP over a real socket, beside RESP: one server, one state, one page of metrics.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
