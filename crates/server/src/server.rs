@@ -100,6 +100,7 @@ impl Server {
                 Policies::new(settings.policies),
                 Arc::new(Metrics::default()),
                 clock(),
+                Arc::clone(&log),
                 Keys::new(settings.keys),
             ),
             access: Access::new(free, exposed, tokens, settings.tokens, clock(), Arc::clone(&log)),

@@ -163,10 +163,8 @@ fn run(call: &Call, part: &mut Part, now: Timestamp, t: Timestamp) -> Result<Out
     let outcome = call.run_on(cells, &mut Usage::default(), t)?;
     let others = part.state.each().count() > call.policy().limits().len();
     match (call.action(), &outcome.decision) {
-        (Action::Reset, _) => {
-            if part.state.expires_after(t) == tollgate_core::Micros::ZERO {
-                (part.state, part.until) = (KeyState::default(), now);
-            }
+        (Action::Reset, _) if part.state.expires_after(t) == tollgate_core::Micros::ZERO => {
+            (part.state, part.until) = (KeyState::default(), now);
         }
         (_, Some(decision)) => part.keep(call, decision, others, now, t),
         _ => {}
