@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use tollgate_core::{Micros, Timestamp};
+use tollgate_core::Timestamp;
 use tollgate_memory::Manual;
 use tollgate_server::{Server, Settings};
 
@@ -51,10 +51,6 @@ impl Desk {
     /// Sets the clock to so many microseconds after the start.
     pub(crate) fn set(&self, us: u64) {
         self.clock.set(Timestamp::saturating(T + us));
-    }
-
-    pub(crate) fn advance(&self, us: u64) {
-        self.clock.advance(Micros::new(us));
     }
 
     pub(crate) fn another(&self) -> Client {

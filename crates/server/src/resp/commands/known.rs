@@ -177,8 +177,9 @@ impl Scripts {
             None => (name.as_str(), Library::Plain),
         };
         let loaded = self.lock();
-        let in_rdslim = library == Library::Plain && name == "sliding_window";
-        if !loaded.libraries.contains_key(&library) && !(in_rdslim && loaded.libraries.contains_key(&Library::Rdslim)) {
+        let has = |library| loaded.libraries.contains_key(&library);
+        let in_rdslim = library == Library::Plain && name == "sliding_window" && has(Library::Rdslim);
+        if !in_rdslim && !has(library) {
             return None;
         }
         let native = CALLS.iter().find(|call| call.name == name).map(Does::Native);
