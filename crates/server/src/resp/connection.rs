@@ -37,6 +37,8 @@ const LOGIN: Duration = Duration::from_secs(5);
 /// Commands between MULTI and EXEC, and their bytes.
 const QUEUE: usize = 1_024;
 const QUEUE_BYTES: usize = 256 << 10;
+/// Bytes of replies to one EXEC, which are all there before the first is written.
+const EXEC_BYTES: usize = 1 << 20;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
@@ -235,6 +237,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut keys = shared.desk.keys();
         while let Some(bytes) = queue.commands.get(*next) {
             *next += 1;
+            if out.bytes.len() > EXEC_BYTES {
+                out.fault(&Fault::wrong(format!(
+                    "not run: expected at most {EXEC_BYTES} bytes of replies to one EXEC"
+                )));
+                continue;
+            }
             // They were taken before, so they are right.
             let _ = decode(bytes, &Bounds::KNOWN, places);
             let args = Args { bytes, places };
