@@ -180,7 +180,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Err(fault) if args.is(0, "EXEC") => {
                 // A wrong EXEC ends what it should have run.
                 self.session.queue = None;
-                let text = format!("Transaction discarded because of: {fault}");
+                let because = fault.to_string();
+                let because = because.strip_prefix("ERR ").unwrap_or(&because);
+                let text = format!("Transaction discarded because of: {because}");
                 return self.out.fault(&Fault::new(Code::ExecAbort, text));
             }
             Err(fault) => {
