@@ -115,6 +115,70 @@ pub(crate) fn redis(args: &[&str]) -> Result<(), Failure> {
     run("cargo", &all)
 }
 
+/// The version of throttlecrab-server that is compared, and where it and its helper are kept.
+const THROTTLECRAB: &str = "0.4.40";
+const THROTTLECRAB_HOME: &str = "target/bench-peers/throttlecrab";
+const NODELAY: &str = "target/bench-peers/nodelay.so";
+
+/// `cargo xtask bench server`: Tollgate beside redis-server and throttlecrab-server, under the same load.
+pub(crate) fn server(args: &[&str]) -> Result<(), Failure> {
+    run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-bench", "--bin", "bench-server"])?;
+    let only = args.iter().skip_while(|&&word| word != "--only").nth(1);
+    let wants = |names: &str| only.is_none_or(|word| names.contains(word));
+    let mut all: Vec<String> = args.iter().map(|&word| word.to_owned()).collect();
+    let mut give = |flag: &str, path: &str| all.extend([flag.to_owned(), root().join(path).display().to_string()]);
+    if wants("tollgate 100/min gcra") {
+        run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-cli", "--bin", "tollgate"])?;
+        give("--tollgate", "target/release/tollgate");
+    }
+    if wants("throttlecrab as shipped") || wants("throttlecrab TCP_NODELAY") {
+        throttlecrab()?;
+        give("--throttlecrab", &format!("{THROTTLECRAB_HOME}/bin/throttlecrab-server"));
+        if nodelay()? {
+            give("--nodelay", NODELAY);
+        }
+    }
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    run("target/release/bench-server", &all)
+}
+
+/// throttlecrab-server from the package registry, built as its users build it, unless it is there.
+fn throttlecrab() -> Result<(), Failure> {
+    let installed = fs::read_to_string(root().join(THROTTLECRAB_HOME).join(".crates.toml")).unwrap_or_default();
+    if installed.contains(&format!("throttlecrab-server {THROTTLECRAB} ")) {
+        println!("throttlecrab-server {THROTTLECRAB} is there");
+        return Ok(());
+    }
+    println!("throttlecrab-server {THROTTLECRAB} is missing: installing it into {THROTTLECRAB_HOME}, some minutes");
+    if !answers("protoc") {
+        println!("it is built with protoc, which is missing: package protobuf-compiler");
+        run("apt-get", &["install", "-y", "--no-install-recommends", "--quiet", "protobuf-compiler"])
+            .map_err(|failure| Failure(format!("{failure}; throttlecrab-server needs protoc to build")))?;
+    }
+    let build = format!("{THROTTLECRAB_HOME}/build");
+    // A build that failed for want of protoc is not tried again by cargo.
+    let _ = fs::remove_dir_all(root().join(&build));
+    let package = ["throttlecrab-server", "--locked", "--version", THROTTLECRAB];
+    let args = [["install", "--quiet"].as_slice(), &package, &["--root", THROTTLECRAB_HOME]].concat();
+    run_with("cargo", &args, &[("CARGO_TARGET_DIR", &build)])
+}
+
+/// Builds what forces TCP_NODELAY on a server; whether it could be built.
+fn nodelay() -> Result<bool, Failure> {
+    if !answers("cc") {
+        println!("there is no C compiler (cc): throttlecrab-server is measured as shipped only");
+        return Ok(false);
+    }
+    let flags = ["-shared", "-fPIC", "-O2", "-Wall", "-o", NODELAY];
+    run("cc", &[flags.as_slice(), &["bench/nodelay.c", "-ldl"]].concat())?;
+    Ok(true)
+}
+
+fn answers(program: &str) -> bool {
+    let status = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
 /// The comparison still builds.
 pub(crate) fn check_peers() -> Result<(), Failure> {
     run_with("cargo", &["fmt", "--manifest-path", "bench/Cargo.toml", "--check"], &PEERS)?;

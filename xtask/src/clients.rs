@@ -50,7 +50,8 @@ pub(crate) fn clients() -> Result<(), Failure> {
             steps += 1;
         }
         for program in programs(guide) {
-            server.program(&clients, program)?;
+            let tollgate = tollgate().display().to_string();
+            self::program(&clients, program, &[("REDIS_URL", &server.url()), ("GATE", GATE), ("TOLLGATE", &tollgate)])?;
         }
     }
     println!("clients: {steps} commands on a server print what the guides say");
@@ -199,23 +200,22 @@ impl Server {
         let Step { place, command, printed: said, .. } = step;
         Err(Failure(format!("{place}: {command}\n--- the guide says\n{said}\n--- it prints\n{printed}")))
     }
+}
 
-    /// Runs a program of docs/clients; it fails if a reply is not what it expects.
-    fn program(&self, clients: &install::Clients, name: &str) -> Result<(), Failure> {
-        let mut file = root().join("docs/clients").join(name);
-        let mut command = if name.ends_with(".py") {
-            Command::new(&clients.python)
-        } else {
-            // Modules are looked for beside the program, whatever NODE_PATH says.
-            let beside = clients.node_modules.join("..").join(name);
-            fs::copy(&file, &beside)?;
-            file = beside;
-            Command::new("node")
-        };
-        command.arg(&file).env("REDIS_URL", self.url()).env("GATE", GATE).env("TOLLGATE", tollgate());
-        let status = command.current_dir(root()).status()?;
-        if status.success() { Ok(()) } else { Err(Failure(format!("docs/clients/{name} failed"))) }
-    }
+/// Runs a program of docs/clients with variables set; it fails if a reply is not what it expects.
+pub(crate) fn program(clients: &install::Clients, name: &str, set: &[(&str, &str)]) -> Result<(), Failure> {
+    let mut file = root().join("docs/clients").join(name);
+    let mut command = if name.ends_with(".py") {
+        Command::new(&clients.python)
+    } else {
+        // Modules are looked for beside the program, whatever NODE_PATH says.
+        let beside = clients.node_modules.join("..").join(name);
+        fs::copy(&file, &beside)?;
+        file = beside;
+        Command::new("node")
+    };
+    let status = command.arg(&file).envs(set.iter().copied()).current_dir(root()).status()?;
+    if status.success() { Ok(()) } else { Err(Failure(format!("docs/clients/{name} failed"))) }
 }
 
 fn tollgate() -> PathBuf {

@@ -23,7 +23,7 @@ struct Need {
     is_there: fn() -> bool,
 }
 
-const NEEDS: [Need; 7] = [
+const NEEDS: [Need; 8] = [
     Need { what: "redis-server", package: "redis-server", is_there: || answers("redis-server", &["--version"]) },
     Need { what: "redis-cli", package: "redis-tools", is_there: || answers("redis-cli", &["--version"]) },
     Need { what: "redis-benchmark", package: "redis-tools", is_there: || answers("redis-benchmark", &["--version"]) },
@@ -35,6 +35,7 @@ const NEEDS: [Need; 7] = [
     },
     Need { what: "node", package: "nodejs", is_there: || answers("node", &["--version"]) },
     Need { what: "npm", package: "npm", is_there: || answers("npm", &["--version"]) },
+    Need { what: "nginx with auth_request", package: "nginx", is_there: nginx_is_there },
 ];
 
 /// `cargo xtask install`: what is missing, installed.
@@ -130,6 +131,14 @@ fn missing() -> Vec<&'static Need> {
 fn answers(program: &str, args: &[&str]) -> bool {
     let status = Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
+}
+
+/// A usual path has no `sbin`; the tests look there too.
+fn nginx_is_there() -> bool {
+    ["nginx", "/usr/sbin/nginx"].into_iter().any(|program| {
+        let told = Command::new(program).arg("-V").output();
+        told.is_ok_and(|told| String::from_utf8_lossy(&told.stderr).contains("--with-http_auth_request_module"))
+    })
 }
 
 /// Where `tollgate-servers` looks for it.

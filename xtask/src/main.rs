@@ -5,6 +5,7 @@ mod clients;
 mod guides;
 mod install;
 mod mutants;
+mod outsiders;
 mod run;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ cargo xtask COMMAND
   test                 all tests: format, lints, unit tests, laws, vectors, models, mutants, examples, guides
   laws [ARGS]          the laws alone, e.g. cargo xtask laws --cases 1_000_000
   fuzz policy [N]      N random texts into the policy parser (10 million)
+  fuzz resp [N]        N random and harmed pipelines into the server's decoder, a tenth into connections (10 million)
   mutants [WORD]       the kernel broken on purpose: every mutant (with WORD) must be caught
   traces [ARGS]        random traces through kernel, Lua script and Lua function (1 million operations)
   lua-faults [WORD]    the Lua broken on purpose: a trace must find every fault (with WORD)
@@ -25,6 +27,7 @@ cargo xtask COMMAND
   valkey               the same against a Valkey server, fetched if there is none
   torture [ARGS]       crowds, clusters, cut connections, outages and clocks against the Redis store
   clients              the guides' commands and clients of other languages, against a server
+  outsiders            redis-cli, redis-benchmark, redis-py and ioredis as they are, against our server
   install              what the tests need from the machine, installed
   models [N]           every interleaving of slots and shards, and N random schedules of the store (100,000)
   campaign [ARGS]      threads against the embedded store, every interval checked (100 million operations)
@@ -34,6 +37,7 @@ cargo xtask COMMAND
   bench replay [N]     lines a second over N lines of 100,000 keys (10 million)
   bench embedded [..]  the embedded store beside its peers: nanoseconds, ratios, bytes, pauses
   bench redis [..]     calls inside a redis-server: CPU against an empty script, logs, bytes (--quick, --only WORD)
+  bench server [..]    Tollgate, redis-server and throttlecrab-server under one load (--quick, --only WORD, --json)
   bench algorithms     nanoseconds a check and bytes a key of each algorithm
 ";
 
@@ -45,6 +49,8 @@ fn main() -> ExitCode {
         ["laws", args @ ..] => laws(args),
         ["fuzz", "policy"] => laws(&["--fuzz", "10_000_000"]),
         ["fuzz", "policy", cases] => laws(&["--fuzz", cases]),
+        ["fuzz", "resp"] => fuzz_resp("10_000_000"),
+        ["fuzz", "resp", inputs] => fuzz_resp(inputs),
         ["mutants"] => mutants::mutants(""),
         ["mutants", word] => mutants::mutants(word),
         ["traces", args @ ..] => tool("traces", args),
@@ -53,6 +59,7 @@ fn main() -> ExitCode {
         ["valkey"] => valkey(),
         ["torture", args @ ..] => torture(args),
         ["clients"] => build_and_clients(),
+        ["outsiders"] => outsiders::outsiders(),
         ["install"] => install::install(),
         ["models"] => models("100000"),
         ["models", schedules] => models(schedules),
@@ -65,6 +72,7 @@ fn main() -> ExitCode {
         ["bench", "replay", lines] => bench::replay(lines),
         ["bench", "embedded", args @ ..] => bench::embedded(args),
         ["bench", "redis", args @ ..] => bench::redis(args),
+        ["bench", "server", args @ ..] => bench::server(args),
         ["bench", "algorithms"] => bench::algorithms(),
         _ => {
             eprint!("{HELP}");
@@ -90,10 +98,17 @@ fn test() -> Result<(), Failure> {
     examples()?;
     build_and_guide()?;
     clients::clients()?;
+    outsiders::outsiders()?;
     bench::check_peers()?;
     mutants::mutants("")?;
     println!("all tests passed in {:.0?}", started.elapsed());
     Ok(())
+}
+
+/// As the tests run it, with more inputs: every check is on, and what overflows is a panic.
+fn fuzz_resp(inputs: &str) -> Result<(), Failure> {
+    let args = ["test", "--quiet", "--package", "tollgate-server", "--lib", "fuzz", "--", "--nocapture"];
+    run_with("cargo", &args, &[("TOLLGATE_FUZZ", inputs)])
 }
 
 /// The model checkers need the store built with their atomics.

@@ -7,12 +7,15 @@ use crate::decide::{CheckArgs, PeekArgs, RefundArgs, ResetArgs};
 use crate::explain::ExplainArgs;
 use crate::redis::RedisArgs;
 use crate::replay::ReplayArgs;
+use crate::serve::ServeArgs;
+use crate::token::TokenArgs;
 
 const EXAMPLES: &str = "\
 Examples:
+  tollgate serve
   tollgate replay access_log.gz --key ip --policy \"100/min, 1000/h\"
   tollgate explain \"10/s gcra burst=20\"
-  tollgate check user:42 100/min --store redis://127.0.0.1:6379
+  tollgate check user:42 100/min
   tollgate redis doctor redis://127.0.0.1:6379
   tollgate help replay
 
@@ -31,6 +34,10 @@ pub(crate) struct Cli {
 /// The commands, a file each.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the server: exact limits for every language, over the Redis protocol and HTTP
+    Serve(ServeArgs),
+    /// Make a token for a server
+    Token(TokenArgs),
     /// Decide a request against a store and charge it
     Check(CheckArgs),
     /// Look what check would answer, and charge nothing

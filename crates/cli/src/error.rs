@@ -5,6 +5,7 @@ use std::io;
 
 use tollgate_core::{StoreError, TextError};
 use tollgate_redis::OpenError;
+use tollgate_server::{StartError, TokensError};
 
 use crate::redis::Taken;
 use crate::replay::Malformed;
@@ -118,6 +119,14 @@ pub(crate) enum Error {
     Store(StoreError),
     /// The store was reached, and did not decide.
     Undecided,
+    /// The store behind a server that is to start does not answer.
+    StoreAway(Box<Error>),
+    /// The server does not start.
+    Start(StartError),
+    /// A token cannot be made.
+    Tokens(TokensError),
+    /// One of these, of a Tollgate server, which is helped in other ways than a Redis.
+    Tollgate(Box<Error>),
     /// The system gave no runtime to ask a store with.
     Runtime(io::Error),
     /// Standard output cannot be written.
@@ -161,6 +170,10 @@ impl fmt::Display for Error {
             Self::Settings(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Undecided => f.write_str("the store was reached and did not decide; it may have charged"),
+            Self::StoreAway(error) => error.fmt(f),
+            Self::Start(error) => f.write_str(&error.what()),
+            Self::Tokens(error) => error.fmt(f),
+            Self::Tollgate(error) => error.fmt(f),
             Self::Runtime(source) => write!(f, "cannot ask a store: {source}"),
         }
     }
@@ -178,6 +191,10 @@ impl std::error::Error for Error {
             Self::Server(trouble) => Some(trouble),
             Self::Settings(error) => Some(error),
             Self::Store(error) => Some(error),
+            Self::StoreAway(error) => error.source(),
+            Self::Start(error) => Some(error),
+            Self::Tokens(error) => Some(error),
+            Self::Tollgate(error) => error.source(),
             _ => None,
         }
     }
@@ -227,7 +244,34 @@ impl Error {
             Self::NoFunctions(_) => "install scripts instead, which every server knows: --scripts".to_owned(),
             Self::NotInstalled => "tollgate redis install URL; or measure the script: --script".to_owned(),
             Self::Undecided => "tollgate redis doctor URL says how the server is".to_owned(),
+            Self::StoreAway(error) => {
+                let lazy = "--lazy starts the server without it";
+                error.hint().map_or(lazy.to_owned(), |hint| format!("{hint} {lazy}"))
+            }
+            Self::Start(error) => return error.hint().map(str::to_owned),
+            Self::Tollgate(error) => return error.tollgate_hint(),
             _ => return None,
+        })
+    }
+
+    /// What to do about it where a Tollgate server is asked.
+    fn tollgate_hint(&self) -> Option<String> {
+        let refused = match self {
+            Self::Server(Trouble::Refused { code, .. }) => code.as_str(),
+            Self::Store(StoreError::Refused(words)) => words.split(' ').next().unwrap_or_default(),
+            _ => "",
+        };
+        Some(match self {
+            _ if ["NOAUTH", "NOPERM", "WRONGPASS"].contains(&refused) => {
+                "name a token with the right to it: tollgate://TOKEN@HOST, or TOLLGATE_TOKEN; a server on this machine \
+                 leaves its own to the user who started it"
+                    .to_owned()
+            }
+            Self::Server(Trouble::Away { why, .. }) if !why.contains("certificate") => {
+                "start one: tollgate serve; or name another: --store redis://…".to_owned()
+            }
+            Self::Undecided => "the store behind the server did not answer: its log and /readyz say more".to_owned(),
+            _ => return self.hint(),
         })
     }
 }

@@ -10,6 +10,7 @@
 //! | `replay/` | `tollgate replay`: a policy over recorded traffic |
 //! | `explain/` | `tollgate explain`: what a policy promises, why a decision came out |
 //! | `decide/` | `tollgate check`, `peek`, `reset`, `refund`: one question to a store |
+//! | `serve/`, `token/` | `tollgate serve`: the server; `tollgate token`: tokens for it |
 //! | `redis/` | `tollgate redis`: install, doctor, script, compact |
 //! | `bench/` | `tollgate bench`: what policies and dialects cost a server |
 //! | `server/` | connections to servers, for administration and measuring |
@@ -30,8 +31,10 @@ mod moment;
 mod policy;
 mod redis;
 mod replay;
+mod serve;
 mod server;
 mod text;
+mod token;
 
 // One generator of numbers for tests and example logs.
 #[cfg(test)]
@@ -71,6 +74,8 @@ fn run(command: &Command) -> Result<Answer, Error> {
         Command::Refund(args) => decide::refund(args),
         Command::Replay(args) => replay::run(args).map(Answer::from),
         Command::Explain(args) => explain::run(args).map(Answer::from),
+        Command::Serve(args) => serve::run(args),
+        Command::Token(args) => token::run(args),
         Command::Redis(args) => redis::run(args),
         Command::Bench(args) => bench::run(args).map(Answer::from),
     }

@@ -60,8 +60,10 @@ impl Shared {
         if !target.is_own {
             return None;
         }
-        if seen.boxed() {
-            return Mirror::unpack(seen.words).refusal(target.policy, request, t, target.space.near);
+        let space = target.space;
+        if !seen.is_packed_by(space.rank) {
+            let boxed = seen.boxed() && seen.rank() == space.rank;
+            return boxed.then(|| Mirror::unpack(seen.words).refusal(target.policy, request, t, space.near))?;
         }
         // The first word is a time not after the latest charge; of a key that has just got its place it
         // tells nothing.
@@ -76,8 +78,9 @@ impl Shared {
         let shard = self.shard(ident);
         let mut tries = 0;
         while let Some((slot, seen)) = shard.find(ident) {
-            let t = self.now(target.space);
-            match self.decide_seen(target, shard, slot, seen, t, request) {
+            let there = self.target_at(target, &seen);
+            let t = self.now(there.space);
+            match self.decide_seen(there, shard, slot, seen, t, request) {
                 Tried::Done(decision) => return decision,
                 Tried::Changed => relax(&mut tries),
                 Tried::Cannot => break,

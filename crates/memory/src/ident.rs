@@ -15,28 +15,28 @@ use foldhash::quality::SeedableRandomState;
 /// The bits of an identity kept beside the print.
 pub(crate) const TAG_BITS: u32 = 20;
 /// The bits that tell policy names apart.
-pub(crate) const SPACE_BITS: u32 = 12;
+pub(crate) const NAME_BITS: u32 = 12;
 
 /// The identity of a key under a policy name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ident {
     /// Never zero: that is an empty slot. Its halves choose the two buckets a key may be in.
     pub(crate) print: u64,
-    /// Tag and space, as a slot's head holds them.
+    /// Tag and the number of the name, as a slot's head holds them.
     pub(crate) mark: u32,
     /// Chooses the shard.
     pub(crate) shard: u32,
 }
 
 impl Ident {
-    pub(crate) fn new(print: u64, rest: u64, space: u16) -> Self {
+    pub(crate) fn new(print: u64, rest: u64, name: u16) -> Self {
         let tag = (rest >> (u64::BITS - TAG_BITS)) as u32;
-        Self { print: print.max(1), mark: tag << SPACE_BITS | u32::from(space), shard: rest as u32 }
+        Self { print: print.max(1), mark: tag << NAME_BITS | u32::from(name), shard: rest as u32 }
     }
 
-    /// The space a mark belongs to.
-    pub(crate) fn space(mark: u32) -> u16 {
-        (mark & ((1 << SPACE_BITS) - 1)) as u16
+    /// The number of the name that a mark belongs to.
+    pub(crate) fn name(mark: u32) -> u16 {
+        (mark & ((1 << NAME_BITS) - 1)) as u16
     }
 }
 
@@ -88,19 +88,19 @@ impl Secret {
 pub(crate) struct Idents {
     print: SeedableRandomState,
     rest: SeedableRandomState,
-    space: u16,
+    number: u16,
 }
 
 impl Idents {
-    pub(crate) fn new(secret: &Secret, name: &str, space: u16) -> Self {
+    pub(crate) fn new(secret: &Secret, name: &str, number: u16) -> Self {
         let [print, rest] = secret.seeds();
         let seeded = |part: u8, seeds| SeedableRandomState::with_seed(secret.keyed((part, name)), seeds);
-        Self { print: seeded(0, print), rest: seeded(1, rest), space }
+        Self { print: seeded(0, print), rest: seeded(1, rest), number }
     }
 
     #[inline]
     pub(crate) fn of(&self, key: &[u8]) -> Ident {
-        Ident::new(digest(&self.print, key), digest(&self.rest, key), self.space)
+        Ident::new(digest(&self.print, key), digest(&self.rest, key), self.number)
     }
 }
 

@@ -13,7 +13,7 @@
 //! | `slot.rs` | a key's place: four atomic words, no lock to read |
 //! | `record.rs` | what two words cannot hold, and what of it a slot mirrors |
 //! | `segments.rs`, `budget.rs` | memory that grows without moving, and its cap |
-//! | `ident.rs`, `space.rs` | who a key is; policy names |
+//! | `ident.rs`, `names.rs`, `space.rs` | who a key is; policy names; what keys are packed by |
 //! | `clock.rs` | monotonic, manual and cached clocks |
 //! | `snapshot/` | a store in a file |
 //! | `seam.rs`, `sync.rs` | the store as a home; atomics for programs and for the model checker |
@@ -25,6 +25,7 @@ mod decide;
 mod held;
 mod ident;
 mod memory;
+mod names;
 mod record;
 mod seam;
 mod segments;

@@ -8,7 +8,7 @@ use tollgate_core::{
 
 use crate::clock::Source;
 use crate::decide::BATCH;
-use crate::ident::{Ident, SPACE_BITS, Secret};
+use crate::ident::{Ident, NAME_BITS, Secret};
 use crate::shard::Shard;
 use crate::shared::{Shared, Target};
 use crate::space::Space;
@@ -21,7 +21,7 @@ pub const LEAST_CAP: usize = 4 << 20;
 /// The greatest cap: 64 GiB.
 pub const MOST_CAP: usize = 64 << 30;
 /// The most policy names.
-pub const MOST_NAMES: usize = 1 << SPACE_BITS;
+pub const MOST_NAMES: usize = 1 << NAME_BITS;
 
 /// The embedded store. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -49,9 +49,9 @@ pub struct Stats {
 #[derive(Clone, Debug)]
 pub struct Prepared {
     space: Arc<Space>,
-    /// Nothing if it is the name's own.
+    /// Nothing if it is the space's own.
     policy: Option<Arc<Policy>>,
-    /// Whether it has the limits of the name's own, if perhaps another mode.
+    /// Whether it has the limits of the space's own, if perhaps another mode.
     is_own: bool,
 }
 
@@ -93,8 +93,7 @@ impl Memory {
 
     /// Makes a policy known, so that checks need not look for its name.
     pub fn prepare(&self, policy: &Policy) -> Result<Prepared, StoreError> {
-        let space = self.shared.space(policy)?;
-        let is_own = space.owns(policy);
+        let (space, is_own) = self.shared.space(policy)?;
         let same = is_own && space.own.mode() == policy.mode();
         Ok(Prepared { policy: (!same).then(|| Arc::new(policy.clone())), space, is_own })
     }

@@ -37,7 +37,7 @@ fn pair(number: u64) -> [u64; 2] {
 fn filled(number: u64) -> Slot {
     let slot = Slot::empty();
     if let Some(locked) = slot.lock(slot.read()) {
-        locked.fill(7, 3, pair(number), false);
+        locked.fill(7, 3, 2, pair(number), false);
     }
     slot
 }
@@ -55,7 +55,7 @@ fn a_reader_never_sees_half_a_change() {
             .into();
         let seen = slot.read();
         assert_eq!(seen.words, pair(seen.words[0]));
-        assert_eq!((seen.print, seen.mark(), seen.boxed()), (7, 3, false));
+        assert_eq!((seen.print, seen.mark(), seen.rank(), seen.boxed()), (7, 3, 2, false));
         let replaced = writers.into_iter().filter_map(|writer| writer.join().ok()).filter(|done| *done).count();
         assert_eq!(replaced, 1, "both saw the same");
         assert_eq!(slot.read().words, pair(slot.read().words[0]));
@@ -93,13 +93,14 @@ fn a_lock_keeps_others_out() {
                 // Emptied and filled by another key, as when a slot is used again.
                 let locked = slot.lock(seen).unwrap_or_else(|| crate::shard::lock_slot(&slot));
                 locked.clear();
-                crate::shard::lock_slot(&slot).fill(9, 4, pair(6), true);
+                crate::shard::lock_slot(&slot).fill(9, 4, 1, pair(6), true);
             })
         };
         let ours = slot.replace(seen, pair(8));
         other.join().unwrap();
         let seen = slot.read();
-        assert_eq!((seen.print, seen.mark(), seen.boxed(), seen.words), (9, 4, true, pair(6)), "{ours}");
+        assert_eq!((seen.print, seen.mark(), seen.rank(), seen.boxed()), (9, 4, 1, true), "{ours}");
+        assert_eq!(seen.words, pair(6), "{ours}");
     });
 }
 
@@ -113,7 +114,7 @@ fn insert(shard: &Shard, budget: &Budget, ident: Ident, words: [u64; 2], expired
         return false;
     }
     let place = shard.place(&mut inner, ident, budget, expired);
-    place.map(|place| place.fill(ident.print, ident.mark, words, false)).is_some()
+    place.map(|place| place.fill(ident.print, ident.mark, 0, words, false)).is_some()
 }
 
 #[test]

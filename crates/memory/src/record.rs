@@ -36,7 +36,7 @@ pub(crate) struct Record {
 enum Cells {
     #[default]
     Free,
-    /// Under the policy its name was first used for, of one limit.
+    /// Under the policy of its key's space, of one limit.
     One(Cell),
     /// The same, of several.
     Several(Box<[Cell]>),
@@ -45,7 +45,7 @@ enum Cells {
 }
 
 impl Record {
-    /// The record of cells under the name's own policy.
+    /// The record of cells under the space's own policy.
     pub(crate) fn of(cells: Vec<Cell>) -> Self {
         let cells = match <[Cell; 1]>::try_from(cells) {
             Ok([cell]) => Cells::One(cell),
@@ -67,13 +67,13 @@ impl Record {
         Self { cells: Cells::Changed(Box::new(state)), counted: 0 }
     }
 
-    /// Whether its cells are those of the name's own policy.
+    /// Whether its cells are those of the space's own policy.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
         matches!(self.cells, Cells::One(_) | Cells::Several(_))
     }
 
-    /// The cells of `policy`; `own` is the name's own policy.
+    /// The cells of `policy`; `own` is the own policy of the key's space.
     #[inline]
     pub(crate) fn cells_of(&mut self, policy: &Policy, own: &Policy, is_own: bool, t: Timestamp) -> &mut [Cell] {
         if !is_own || !self.is_own() {

@@ -70,6 +70,35 @@ fn two_new_threads_get_what_one_would() {
     });
 }
 
+/// Two policies of a name with a limit in common, on a key that is new, or packed by either.
+fn admitted_by_policies_that_share_a_limit(known: Option<usize>) {
+    schedules(move || {
+        let (memory, prepared) = store(&[("p", "3/h gcra"), ("p", "2/h gcra"), ("p", "2/h gcra, 9/d")]);
+        let first = known.map_or(0, |policy| u32::from(check(&memory, &prepared[policy]).allowed));
+        let others = [1, 2].map(|policy| {
+            let (memory, policy) = (memory.clone(), prepared[policy].clone());
+            thread::spawn(move || u32::from(check(&memory, &policy).allowed))
+        });
+        let mine = u32::from(check(&memory, &prepared[1]).allowed);
+        let theirs: u32 = others.map(|other| other.join().unwrap()).iter().sum();
+        assert_eq!(first + mine + theirs, 2, "no more, and no less");
+        let left = |policy| memory.check(policy, b"k", &Request::ONE.peek()).unwrap().remaining;
+        assert_eq!([0, 1, 2].map(|policy| left(&prepared[policy])), [1, 0, 0]);
+        assert_eq!(memory.stats().keys, 1);
+    });
+}
+
+#[test]
+fn threads_of_several_policies_get_what_one_would_from_a_new_key() {
+    admitted_by_policies_that_share_a_limit(None);
+}
+
+#[test]
+fn threads_of_several_policies_get_what_one_would_from_a_known_key() {
+    admitted_by_policies_that_share_a_limit(Some(0));
+    admitted_by_policies_that_share_a_limit(Some(1));
+}
+
 #[test]
 fn several_keys_are_charged_together_or_not_at_all() {
     schedules(|| {

@@ -410,6 +410,6 @@ pub(crate) fn lock_slot(slot: &Slot) -> Locked<'_> {
 /// Moves a key. It is in its new place before it leaves the old one.
 fn relocate(from: Locked<'_>, to: Locked<'_>) {
     let seen = from.seen;
-    to.fill(seen.print, seen.mark(), seen.words, seen.boxed());
+    to.fill(seen.print, seen.mark(), seen.rank(), seen.words, seen.boxed());
     from.clear();
 }

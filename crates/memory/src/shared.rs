@@ -1,8 +1,7 @@
 //! What all clones of a store share: shards, names, and what is done under the lock of a shard.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use tollgate_core::{Cell, Clock, KeyState, Micros, Policy, StoreError, Timestamp};
 
@@ -11,8 +10,8 @@ use crate::clock::Source;
 use crate::held::Held;
 use crate::ident::{Ident, Secret};
 use crate::memory::{LEAST_CAP, MOST_CAP, MOST_NAMES};
+use crate::names::Names;
 use crate::record::{Mirror, Record};
-use crate::segments::Segments;
 use crate::shard::{AtCap, Inner, Shard, lock_slot};
 use crate::slot::Seen;
 use crate::space::{OVERFLOW_BUCKETS, Space};
@@ -30,17 +29,16 @@ pub(crate) struct Shared {
     pub(crate) overflow: OnceLock<Shard>,
     pub(crate) overflow_budget: Budget,
     pub(crate) overflowed: AtomicU64,
-    pub(crate) spaces: Segments<OnceLock<Arc<Space>>>,
-    names: RwLock<HashMap<Box<str>, u16>>,
-    bare: OnceLock<Arc<Space>>,
+    pub(crate) names: Names,
 }
 
 /// What is asked of a key: a policy under its name.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
+    /// That of the policy, or of the key once it was found: see [`Shared::target_at`].
     pub(crate) space: &'a Space,
     pub(crate) policy: &'a Policy,
-    /// Whether the policy has the limits of the name's own.
+    /// Whether the policy has the limits of the space's own.
     pub(crate) is_own: bool,
 }
 
@@ -65,37 +63,25 @@ impl Shared {
             overflow: OnceLock::new(),
             overflow_budget,
             overflowed: AtomicU64::new(0),
-            spaces: Segments::new(MOST_NAMES),
-            names: RwLock::default(),
-            bare: OnceLock::new(),
+            names: Names::new(),
         }
     }
 
-    /// The space of the policy's name; the first policy of a name becomes its own.
-    pub(crate) fn space(&self, policy: &Policy) -> Result<Arc<Space>, StoreError> {
-        if policy.name().is_empty()
-            && let Some(space) = self.bare.get()
-        {
-            return Ok(Arc::clone(space));
-        }
-        let known = self.names.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(policy.name()).copied();
-        if let Some(space) = known.and_then(|index| self.spaces.get(usize::from(index))?.get()) {
-            return Ok(Arc::clone(space));
-        }
-        let mut names = self.names.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if names.len() >= MOST_NAMES && !names.contains_key(policy.name()) {
-            return Err(StoreError::Names(MOST_NAMES));
-        }
-        let next = names.len() as u16;
-        let index = *names.entry(policy.name().into()).or_insert(next);
-        self.spaces.extend(usize::from(index), OnceLock::new);
-        let make = || Arc::new(Space::new(policy.clone(), index, &self.secret, self.clock.is_monotonic()));
-        let space = self.spaces.get(usize::from(index)).map(|place| Arc::clone(place.get_or_init(make)));
-        let space = space.ok_or(StoreError::Names(MOST_NAMES))?;
-        if policy.name().is_empty() {
-            self.bare.get_or_init(|| Arc::clone(&space));
-        }
-        Ok(space)
+    /// The space of a policy, and whether it is the policy's own.
+    pub(crate) fn space(&self, policy: &Policy) -> Result<(Arc<Space>, bool), StoreError> {
+        self.names.space(policy, &self.secret, self.clock.is_monotonic())
+    }
+
+    /// The target where its key was found: with the space that packed the key, by whose clock it lives.
+    #[inline]
+    pub(crate) fn target_at<'a>(&'a self, target: Target<'a>, seen: &Seen) -> Target<'a> {
+        if seen.rank() == target.space.rank { target } else { self.target_elsewhere(target, seen) }
+    }
+
+    #[cold]
+    fn target_elsewhere<'a>(&'a self, target: Target<'a>, seen: &Seen) -> Target<'a> {
+        // A slot tells of a space only once it is there.
+        self.names.space_of(seen).map_or(target, |space| Target { space, is_own: false, ..target })
     }
 
     pub(crate) fn overflow(&self) -> &Shard {
@@ -151,7 +137,9 @@ impl Shared {
         let mut inner = shard.lock();
         if let Some((slot, _)) = shard.find(ident) {
             // Keys come and go only under the shard's lock, which is held.
-            let mut held = Held::take(shard, lock_slot(slot), target);
+            let locked = lock_slot(slot);
+            let target = self.target_at(target, &locked.seen);
+            let mut held = Held::take(shard, locked, target);
             let t = self.now(target.space);
             if self.budget.lacks(2 * held.record.counted) {
                 held.record.thin();
@@ -175,7 +163,7 @@ impl Shared {
             return Some(done);
         }
         if let Some(words) = packed(target, &cells) {
-            place.fill(ident.print, ident.mark, words, false);
+            place.fill(ident.print, ident.mark, target.space.rank, words, false);
             return Some(done);
         }
         let record = Record::new(target, cells);
@@ -183,22 +171,20 @@ impl Shared {
             shard.unplace(place);
             return None;
         };
-        place.fill(ident.print, ident.mark, words, true);
+        place.fill(ident.print, ident.mark, target.space.rank, words, true);
         Some(done)
     }
 
     /// Puts a key of a snapshot into its place; answers whether there was room. `saved` is the policy
-    /// that its name had.
+    /// that packed it.
     pub(crate) fn put_back(&self, ident: Ident, saved: &Policy, mut state: KeyState, changed: bool) -> bool {
         let (shard, budget) = match self.shards.get(ident.shard as usize) {
             Some(shard) => (shard, &self.budget),
             None => (self.overflow(), &self.overflow_budget),
         };
-        let Some(space) = self.spaces.get(usize::from(Ident::space(ident.mark))).and_then(OnceLock::get) else {
-            return false;
-        };
+        let Ok((space, is_own)) = self.space(saved) else { return false };
+        let (space, is_own) = (&*space, is_own && !changed);
         let t = self.now(space);
-        let is_own = space.owns(saved) && !changed;
         let target = Target { space, policy: if is_own { &space.own } else { saved }, is_own };
         let mut inner = shard.lock();
         Shard::unstick(&mut inner);
@@ -206,12 +192,12 @@ impl Shared {
         let Some(place) = place else { return false };
         let cells = if is_own { state.cells_of(&space.own, t).to_vec() } else { Vec::new() };
         if let Some(words) = packed(target, &cells) {
-            place.fill(ident.print, ident.mark, words, false);
+            place.fill(ident.print, ident.mark, space.rank, words, false);
             return true;
         }
         let record = if is_own { Record::new(target, cells) } else { Record::changed(state) };
         match self.keep(shard, &mut inner, budget, target, record, t, AtCap::Stop) {
-            Some(words) => place.fill(ident.print, ident.mark, words, true),
+            Some(words) => place.fill(ident.print, ident.mark, space.rank, words, true),
             None => {
                 shard.unplace(place);
                 return false;
@@ -228,8 +214,12 @@ impl Shared {
         };
         // The overflow's lock comes after those of all shards.
         let _inner = overflow.lock();
-        let shared = overflow.find(target.space.overflow(&self.secret, ident));
-        shared.map_or_else(|| fresh(target.policy), |(slot, _)| Held::copy_of(overflow, lock_slot(slot), target, t))
+        let Some((slot, _)) = overflow.find(target.space.overflow(&self.secret, ident)) else {
+            return fresh(target.policy);
+        };
+        let locked = lock_slot(slot);
+        let target = self.target_at(target, &locked.seen);
+        Held::copy_of(overflow, locked, target, t)
     }
 
     /// Keeps a record if there is memory for it and what it holds; answers the words that tell of it.
@@ -258,9 +248,7 @@ impl Shared {
 
     /// Whether a key may be forgotten: then one never seen would decide alike.
     pub(crate) fn expired(&self, seen: &Seen, times: &Times) -> bool {
-        let Some(space) = self.spaces.get(usize::from(Ident::space(seen.mark()))).and_then(OnceLock::get) else {
-            return false;
-        };
+        let Some(space) = self.names.space_of(seen) else { return false };
         let t = *if space.wall { &times.wall } else { &times.now }.get_or_init(|| self.now(space));
         if seen.boxed() {
             return Mirror::unpack(seen.words).expires <= t;
@@ -279,7 +267,7 @@ pub(crate) fn fresh(policy: &Policy) -> Vec<Cell> {
     policy.limits().iter().map(|limit| limit.fresh()).collect()
 }
 
-/// The cells in two words, if they are those of the name's own policy and fit.
+/// The cells in two words, if they are those of the space's own policy and fit.
 pub(crate) fn packed(target: Target<'_>, cells: &[Cell]) -> Option<[u64; 2]> {
     if !target.is_own || !target.space.packs {
         return None;

@@ -1,23 +1,30 @@
 //! One key's place: a print, a head and two words, all atomic.
 //!
-//! The head holds a mark (the rest of the identity), a version that every change raises, whether
-//! the words are a packed state or say where a record is, and a lock bit. Who only reads, reads the
+//! The head holds a mark (the rest of the identity), a version that every change raises, the rank of the
+//! policy that the key was first used under, whether the words are a packed state or say where a record is,
+//! and a lock bit. Who only reads, reads the
 //! head before and after: if it is the same and not locked, nothing changed in between. Who changes,
 //! locks by compare-and-swap against the head that was read, so a decision made from those words is
 //! charged only if they still stand. Whoever holds a slot waits for nothing, so waiting for one is
 //! short.
 //!
 //! ```text
-//! head   63        32 31        2   1     0
-//!        mark         version     boxed  locked
+//! head   63     32 31      8 7    2   1      0
+//!        mark      version   rank   boxed  locked
 //! ```
+//!
+//! A version comes again after 2^24 changes. To be taken for what it was, a slot would have to change so often
+//! and no other number of times while one thread stands between reading and charging; a change of
+//! packed words is a charge, so most limits do not have as many.
 
 use crate::ident::Ident;
+use crate::space::RANK_BITS;
 use crate::sync::{AtomicU64, Ordering, fence, relax};
 
 const LOCKED: u64 = 1;
 const BOXED: u64 = 2;
-const VERSION: u64 = 4;
+const RANK_SHIFT: u32 = 2;
+const VERSION: u64 = 1 << (RANK_SHIFT + RANK_BITS);
 const MARK_SHIFT: u32 = 32;
 
 /// A place for a key.
@@ -44,6 +51,18 @@ impl Seen {
 
     pub(crate) fn mark(&self) -> u32 {
         (self.head >> MARK_SHIFT) as u32
+    }
+
+    /// Which of its name's policies the key was first used under: that one packed it.
+    #[inline]
+    pub(crate) fn rank(&self) -> u8 {
+        (self.head >> RANK_SHIFT & ((1 << RANK_BITS) - 1)) as u8
+    }
+
+    /// Whether it was packed under the policy of this rank: one comparison, since every check asks.
+    #[inline]
+    pub(crate) fn is_packed_by(&self, rank: u8) -> bool {
+        self.head & (VERSION - 1) == u64::from(rank) << RANK_SHIFT
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -137,15 +156,16 @@ impl Locked<'_> {
     }
 
     /// Puts a key into an empty slot.
-    pub(crate) fn fill(self, print: u64, mark: u32, words: [u64; 2], boxed: bool) {
-        let version = self.seen.head & u64::from(u32::MAX) & !(LOCKED | BOXED);
-        let head = u64::from(mark) << MARK_SHIFT | version | if boxed { BOXED } else { 0 };
+    pub(crate) fn fill(self, print: u64, mark: u32, rank: u8, words: [u64; 2], boxed: bool) {
+        let version = self.seen.head & u64::from(u32::MAX) & !(VERSION - 1);
+        let form = u64::from(rank) << RANK_SHIFT | if boxed { BOXED } else { 0 };
+        let head = u64::from(mark) << MARK_SHIFT | version | form;
         self.finish(print, head, words);
     }
 
     /// Empties the slot.
     pub(crate) fn clear(self) {
-        let head = self.seen.head & !BOXED;
+        let head = self.seen.head & !(VERSION - 1);
         self.finish(0, head, [0, 0]);
     }
 
@@ -176,12 +196,18 @@ mod tests {
     #[test]
     fn a_version_wraps_without_touching_what_is_beside_it() {
         let slot = Slot::empty();
-        slot.head.store(u64::from(!3u32), Ordering::Relaxed);
+        slot.head.store(u64::from(u32::MAX) & !LOCKED, Ordering::Relaxed);
         let locked = slot.lock(slot.read()).unwrap();
-        locked.fill(5, 0xabcd_ef01, [1, 2], true);
+        locked.fill(5, 0xabcd_ef01, 41, [1, 2], true);
         let seen = slot.read();
         assert_eq!((seen.mark(), seen.boxed(), seen.words, seen.print), (0xabcd_ef01, true, [1, 2], 5));
-        assert_eq!(seen.head & u64::from(!3u32), 0);
+        assert_eq!((seen.rank(), seen.head as u32 / VERSION as u32), (41, 0));
+        assert!(slot.replace(seen, [3, 4]));
+        assert_eq!((slot.read().rank(), slot.read().head as u32 / VERSION as u32), (41, 1));
+        slot.lock(slot.read()).unwrap().clear();
+        let seen = slot.read();
+        assert_eq!((seen.rank(), seen.boxed(), seen.is_empty()), (0, false, true));
+        assert_eq!(seen.head as u32 / VERSION as u32, 2, "also an emptied slot is told from what it was");
     }
 
     #[test]

@@ -1,18 +1,25 @@
-//! A policy name: keys under it have state of their own.
+//! A policy of a name. Keys are packed by the policy they were first used under, and their slots tell by its
+//! rank which that was. Who a key is depends on the name alone, so that every policy of the name finds it.
 
-use tollgate_core::{Align, Micros, Policy};
+use std::sync::Arc;
+
+use tollgate_core::{Align, Limit, Micros, Policy};
 
 use crate::ident::{Ident, Idents, Secret};
 use crate::record;
 
 /// How many buckets the keys of one name share when the store is full.
 pub(crate) const OVERFLOW_BUCKETS: u64 = 1_024;
+/// The bits that tell the policies of a name apart.
+pub(crate) const RANK_BITS: u32 = 6;
 
-/// A policy name and the policy it was first used for.
+/// A policy of a name.
 #[derive(Debug)]
 pub(crate) struct Space {
-    /// Its own policy: packed slots are packed by it.
+    /// Its own policy: slots of its rank are packed by it.
     pub(crate) own: Policy,
+    /// Which of its name's policies it is.
+    pub(crate) rank: u8,
     /// Whether keys need nothing but two words under it.
     pub(crate) packs: bool,
     /// Whether its limits all begin by the machine's clock, so that this decides.
@@ -22,24 +29,27 @@ pub(crate) struct Space {
     /// How far back a clock may go without a correction.
     pub(crate) near: Micros,
     idents: Idents,
-    index: u16,
+    /// The number of its name.
+    pub(crate) name: u16,
 }
 
 impl Space {
     /// `monotonic` tells whether the store's clock never goes back.
-    pub(crate) fn new(own: Policy, index: u16, secret: &Secret, monotonic: bool) -> Self {
+    pub(crate) fn new(own: Policy, name: u16, rank: u8, secret: &Secret, monotonic: bool) -> Self {
         let wall = own.limits().iter().all(|limit| limit.rule().numbers().2.align == Some(Align::Clock));
         Self {
             packs: own.limits().len() == 1 && own.limits()[0].packs(),
             wall,
             least: record::least_bytes(&own),
             near: if monotonic && !wall { Micros::new(u64::MAX) } else { record::near(&own) },
-            idents: Idents::new(secret, own.name(), index),
-            index,
+            idents: Idents::new(secret, own.name(), name),
+            name,
+            rank,
             own,
         }
     }
 
+    /// Who a key is: the same under all policies of the name.
     #[inline]
     pub(crate) fn ident(&self, key: &[u8]) -> Ident {
         self.idents.of(key)
@@ -48,11 +58,11 @@ impl Space {
     /// The identity of the bucket a key shares with others when it finds no room.
     pub(crate) fn overflow(&self, secret: &Secret, ident: Ident) -> Ident {
         let bucket = secret.keyed((ident.print, ident.mark)) % OVERFLOW_BUCKETS;
-        let print = secret.keyed((self.index, bucket));
-        Ident::new(print, secret.keyed((print, bucket)), self.index)
+        let print = secret.keyed((self.name, bucket));
+        Ident::new(print, secret.keyed((print, bucket)), self.name)
     }
 
-    /// Whether `policy` has the limits of the name's own policy.
+    /// Whether `policy` has the limits of its own policy.
     #[inline]
     pub(crate) fn owns(&self, policy: &Policy) -> bool {
         let (own, other) = (self.own.limits(), policy.limits());
@@ -60,6 +70,6 @@ impl Space {
     }
 }
 
-fn same(a: &std::sync::Arc<tollgate_core::Limit>, b: &std::sync::Arc<tollgate_core::Limit>) -> bool {
-    std::sync::Arc::ptr_eq(a, b) || a == b
+fn same(a: &Arc<Limit>, b: &Arc<Limit>) -> bool {
+    Arc::ptr_eq(a, b) || a == b
 }

@@ -68,27 +68,29 @@ impl Shared {
         for place in places {
             // It was ensured above, and the shard has been locked since.
             let Some((slot, _)) = shard_of(place).find(place.ident) else { continue };
-            let (target, mut taken) = (place.target, Held::take(shard_of(place), lock_slot(slot), place.target));
+            let locked = lock_slot(slot);
+            let target = self.target_at(place.target, &locked.seen);
+            let mut taken = Held::take(shard_of(place), locked, target);
             let t = self.now(target.space);
             if self.budget.lacks(2 * taken.record.counted) {
                 taken.record.thin();
             }
             let t = self.not_before(latest(taken.cells(target, t)), t, target.space);
-            held.push((taken, t));
+            held.push((taken, target, t));
         }
         let mut parts: Vec<Part<'_>> = places
             .iter()
             .zip(&mut held)
-            .map(|(place, (held, t))| Part {
-                policy: place.target.policy,
-                cells: held.cells(place.target, *t),
+            .map(|(place, (held, target, t))| Part {
+                policy: target.policy,
+                cells: held.cells(*target, *t),
                 // More units than can be asked for never fit.
                 cost: Cost::new(place.units.min(EXACT - 1)).unwrap_or(Cost::ONE),
                 t: *t,
             })
             .collect();
         let Together { allowed, retry_after, decisions } = decide_all(&mut parts);
-        for (place, (held, t)) in places.iter().zip(held) {
+        for (place, (held, target, t)) in places.iter().zip(held) {
             let (budget, inner) = if place.overflow {
                 (&self.overflow_budget, guards.overflow.as_deref_mut())
             } else {
@@ -96,7 +98,7 @@ impl Shared {
             };
             if let Some(inner) = inner {
                 // Whatever needs a record under its policy was given one above.
-                held.put_back(self, shard_of(place), inner, budget, place.target, t);
+                held.put_back(self, shard_of(place), inner, budget, target, t);
             }
         }
         let decisions = place_of.iter().map(|place| decisions[*place]).collect();
@@ -114,6 +116,7 @@ impl Shared {
         protected: &[u64],
     ) -> bool {
         if let Some((slot, seen)) = shard.find(ident) {
+            let target = self.target_at(target, &seen);
             if seen.boxed() || target.is_own {
                 return true;
             }
@@ -128,13 +131,13 @@ impl Shared {
         let t = self.now(target.space);
         let cells = self.first_cells(shard, target, ident, t);
         if let Some(words) = packed(target, &cells) {
-            place.fill(ident.print, ident.mark, words, false);
+            place.fill(ident.print, ident.mark, target.space.rank, words, false);
             return true;
         }
         let record = Record::new(target, cells);
         let kept = self.keep(shard, inner, budget, target, record, t, AtCap::Stop);
         match kept {
-            Some(words) => place.fill(ident.print, ident.mark, words, true),
+            Some(words) => place.fill(ident.print, ident.mark, target.space.rank, words, true),
             None => shard.unplace(place),
         }
         kept.is_some()

@@ -46,6 +46,8 @@ fn policies() -> Vec<Policy> {
         ("m", "3/s, 20/min gcra name=steady, 100/h fixed align=clock"),
         ("p", "10/min spacing=1s"),
         ("u", "4/min"),
+        ("g", "12/min fixed"),
+        ("g", "10/min gcra burst=5, 30/h"),
     ];
     let mut policies: Vec<Policy> = texts.map(named).into();
     policies[9] = policies[9].clone().with_mode(Mode::Uniform);
@@ -304,7 +306,7 @@ fn other_files_are_told_from_snapshots() {
     bytes[16] = 9;
     fs::write(folder.file(), with_right_sum(bytes)).unwrap();
     let error = restored(&folder.file(), &clock, LEAST_CAP).unwrap_err();
-    assert_eq!(error.to_string(), "expected a snapshot of version 1, found version 9; it is of another Tollgate");
+    assert_eq!(error.to_string(), "expected a snapshot of version 1 to 2, found version 9; it is of another Tollgate");
     assert!(matches!(restored(&folder.0.join("none"), &clock, LEAST_CAP), Err(SnapshotError::Io(_))));
 }
 

@@ -15,7 +15,7 @@ use crate::link::{Link, Shared};
 use crate::router::{Moved, Router};
 use crate::slot::slot;
 use crate::stats::add;
-use crate::verdict::{Trouble, Verdict, verdict, words};
+use crate::verdict::{Trouble, Verdict, command_verdict, is_unknown_command, verdict, words};
 
 /// The most redirections of a call.
 const MOST_REDIRECTIONS: u32 = 5;
@@ -159,8 +159,8 @@ impl Asker {
             }
         };
         // Somebody's own script may have said this after it wrote.
-        let ours = sent.call.function.is_some();
-        match verdict(&error) {
+        let ours = sent.call.is_ours();
+        match if sent.call.is_command() { command_verdict(&error) } else { verdict(&error) } {
             Verdict::Moved(place) if sent.may_redirect() => {
                 self.redirect(sent, &place, Moved::ForGood).ok_or_else(|| needs_cluster(&error))
             }
@@ -178,7 +178,12 @@ impl Asker {
                 sent.link.failed();
                 Err(self.away(words(&error), ours))
             }
+            Verdict::Wrong if sent.call.is_command() && is_unknown_command(&error) => {
+                let hint = "expected a Tollgate server; name a Redis or Valkey redis://";
+                Err(StoreError::Refused(format!("{hint}: {}", words(&error))))
+            }
             Verdict::Wrong => Err(StoreError::Refused(words(&error))),
+            Verdict::Unsure => Err(self.away(words(&error), false)),
             Verdict::Missing | Verdict::Moved(_) | Verdict::Asked(_) | Verdict::Unable => {
                 Err(self.away(words(&error), ours))
             }

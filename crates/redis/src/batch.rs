@@ -12,12 +12,13 @@ use std::sync::atomic::Ordering;
 
 use redis::{Pipeline, ServerError, Value};
 
-use crate::call::Form;
+use crate::call::{Code, Form};
 use crate::code;
+use crate::connect::Closed;
 use crate::link::{Core, Job};
 use crate::settings::Packaging;
 use crate::stats::add;
-use crate::verdict::{Trouble, Verdict, lacks_functions, verdict, words};
+use crate::verdict::{Trouble, Verdict, command_verdict, lacks_functions, verdict, words};
 
 /// How often calls are sent whose script or function is missing.
 const ATTEMPTS: usize = 5;
@@ -57,7 +58,7 @@ pub(crate) async fn run(core: &Core, jobs: Vec<Job>) {
             return refused.into_iter().for_each(|(job, _)| answer(job, Err(without_library(&error))));
         }
         add(&core.shared.counters.retries, refused.len());
-        let needs_library = |(job, error): &(Job, ServerError)| job.call.function.is_some() && is_missing(error);
+        let needs_library = |(job, error): &(Job, ServerError)| job.call.function().is_some() && is_missing(error);
         let library = core.calls_functions() && refused.iter().any(needs_library);
         let jobs = refused.into_iter().map(|(job, _)| job).collect();
         left =
@@ -84,8 +85,12 @@ async fn bring(core: &Core, jobs: Vec<Job>, bring: Bring, seen: &mut u64, attemp
 async fn send(core: &Core, mut jobs: Vec<Job>, bring: Bring) -> Left {
     let live = match core.connection().await {
         Ok(live) => live,
-        Err(why) => {
-            jobs.into_iter().for_each(|job| answer(job, Err(Trouble::Unsent(why.clone()))));
+        Err(closed) => {
+            let trouble = match closed {
+                Closed::Away(why) => Trouble::Unsent(why),
+                Closed::Refused(why) => Trouble::Wrong(why),
+            };
+            jobs.into_iter().for_each(|job| answer(job, Err(trouble.clone())));
             return Left::default();
         }
     };
@@ -121,9 +126,9 @@ fn pipeline(core: &Core, jobs: &[Job], bring: Bring) -> Pipeline {
         if job.asking {
             pipeline.cmd("ASKING");
         }
-        let form = match job.call.function {
-            Some(name) if functions => Form::Function(name),
-            _ if bring.texts && brought.insert(job.call.script.sha.as_str()) => {
+        let form = match &job.call.code {
+            Code::Lua(Some(name), _) if functions => Form::Function(name),
+            Code::Lua(_, script) if bring.texts && brought.insert(script.sha.as_str()) => {
                 add(&core.shared.counters.reloads, 1);
                 Form::Text
             }
@@ -147,9 +152,16 @@ fn hand_out(core: &Core, jobs: Vec<Job>, answers: Vec<Value>, bring: Bring) -> L
             answers.next();
         }
         match answers.next() {
+            // Nothing can be brought that a command misses.
+            Some(Value::ServerError(error)) if job.call.is_command() => {
+                if command_verdict(&error) != Verdict::Unsure {
+                    job.call.take_back();
+                }
+                answer(job, Err(Trouble::Server(error)));
+            }
             Some(Value::ServerError(error)) => {
                 job.call.take_back();
-                if is_missing(&error) || (job.call.function.is_some() && turns_to_scripts(core, &error)) {
+                if is_missing(&error) || (job.call.function().is_some() && turns_to_scripts(core, &error)) {
                     left.refused.push((job, error));
                 } else {
                     answer(job, Err(Trouble::Server(error)));

@@ -9,7 +9,7 @@ use crate::error::OpenError;
 use crate::settings::{Mapping, Packaging, Settings};
 use crate::store::Redis;
 use crate::tls::Certificates;
-use crate::url::{Place, Secret};
+use crate::url::{Form, Place, Secret};
 
 /// Settings of a store.
 ///
@@ -19,6 +19,7 @@ use crate::url::{Place, Secret};
 /// | `redis+cluster://host:port,host:port` | some nodes of a cluster; `rediss+cluster://` with TLS |
 /// | `redis+sentinel://host:port,host:port/MASTER[/db]` | sentinels; `rediss+sentinel://` with TLS |
 /// | `unix:///path/to/socket` | one server on this machine |
+/// | `tollgate://[[name:]token@]host[:port]` | a Tollgate server; `tollgates://` with TLS |
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -40,6 +41,7 @@ pub struct Builder {
     certificates: Certificates,
     mapping: Option<Mapping>,
     sentinel_password: Option<Secret>,
+    token: Option<Secret>,
     deadline: Duration,
     connect: Duration,
     response: Duration,
@@ -56,6 +58,7 @@ impl Builder {
             certificates: Certificates::default(),
             mapping: None,
             sentinel_password: None,
+            token: None,
             deadline: Duration::from_millis(20),
             connect: Duration::from_millis(500),
             response: Duration::from_millis(500),
@@ -81,7 +84,7 @@ impl Builder {
         Self { response, ..self }
     }
 
-    /// How the Lua gets into the server.
+    /// How the server is asked.
     pub fn packaging(self, packaging: Packaging) -> Self {
         Self { packaging, ..self }
     }
@@ -113,6 +116,11 @@ impl Builder {
     /// The password of the sentinels, if they have one; that of the URL is for the servers they watch.
     pub fn sentinel_password(self, password: &str) -> Self {
         Self { sentinel_password: Some(Secret(password.into())), ..self }
+    }
+
+    /// The token of a Tollgate server, or the password of another, if the URL names none.
+    pub fn token(self, token: &str) -> Self {
+        Self { token: Some(Secret(token.into())), ..self }
     }
 
     /// How a host and port that a cluster or a sentinel announces are reached from here, for clusters
@@ -150,7 +158,9 @@ impl Builder {
     }
 
     fn settings(self) -> Result<Settings, OpenError> {
-        let place = Place::parse(&self.url)?;
+        let mut place = Place::parse(&self.url)?;
+        let packaging = self.settled(&place)?;
+        place.password = place.password.or(self.token);
         if !(self.share > 0.0 && self.share <= 1.0) {
             return Err(OpenError::Setting("a share above 0 and up to 1".into()));
         }
@@ -166,11 +176,24 @@ impl Builder {
             deadline: self.deadline,
             connect: self.connect,
             response: self.response,
-            packaging: self.packaging,
+            packaging,
             share: self.share,
             cap: self.cap,
             charge_then_refund: self.charge_then_refund,
         })
+    }
+
+    fn settled(&self, place: &Place) -> Result<Packaging, OpenError> {
+        match (place.tollgate, self.packaging) {
+            (true, Packaging::Auto | Packaging::Commands) => Ok(Packaging::Commands),
+            (true, Packaging::Function | Packaging::Script) => {
+                Err(OpenError::Setting("Packaging::Commands for tollgate://, or redis:// before the host".into()))
+            }
+            (false, Packaging::Commands) if place.form == Form::Cluster => {
+                Err(OpenError::Setting("one server for Packaging::Commands, not a cluster".into()))
+            }
+            (false, packaging) => Ok(packaging),
+        }
     }
 }
 
@@ -178,5 +201,41 @@ impl Builder {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder").field("deadline", &self.deadline).field("share", &self.share).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_settles_how_the_server_is_asked() {
+        use Packaging::{Auto, Commands, Function, Script};
+        let settled = |url: &str, packaging: Packaging| Builder::new(url).packaging(packaging).settings();
+        for (url, packaging, expected) in [
+            ("tollgate://h", Auto, Commands),
+            ("tollgate://h", Commands, Commands),
+            ("redis://h", Auto, Auto),
+            ("redis://h", Commands, Commands),
+            ("redis+sentinel://h/m", Commands, Commands),
+            ("redis+cluster://h", Script, Script),
+        ] {
+            assert_eq!(settled(url, packaging).unwrap().packaging, expected, "{url} {packaging:?}");
+        }
+        for (url, packaging, part) in [
+            ("tollgate://h", Function, "redis:// before the host"),
+            ("tollgate://h", Script, "redis:// before the host"),
+            ("redis+cluster://h", Commands, "not a cluster"),
+        ] {
+            let error = settled(url, packaging).unwrap_err().to_string();
+            assert!(error.contains(part), "{url} {packaging:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_for_urls_without_one() {
+        let password = |url: &str| Builder::new(url).token("other").settings().unwrap().place.password;
+        assert_eq!(password("tollgate://h"), Some(Secret("other".into())));
+        assert_eq!(password("tollgate://sesame@h"), Some(Secret("sesame".into())));
     }
 }

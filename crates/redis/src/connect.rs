@@ -6,6 +6,7 @@
 //! waiting gets an error. We run the driver ourselves to see when it has ended: then nothing was sent, and
 //! a new connection is opened, instead of finding out by losing somebody's charge.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::settings::Settings;
 use crate::url::{Form, Node};
+use crate::verdict::{Verdict, command_verdict, is_unknown_command, words};
 
 /// How long a connection may be idle before it is tried.
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -56,21 +58,71 @@ impl Drop for Live {
     }
 }
 
+/// Why there is no connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Closed {
+    /// The server is not reached, or does not speak with us.
+    Away(String),
+    /// It does not let us in, in its words.
+    Refused(String),
+}
+
+impl From<String> for Closed {
+    fn from(why: String) -> Self {
+        Self::Away(why)
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Away(why) | Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
 /// Opens a connection to `node`; behind sentinels, to the master they name.
-pub(crate) async fn open(settings: &Settings, node: &Node) -> Result<Arc<Live>, String> {
+pub(crate) async fn open(settings: &Settings, node: &Node) -> Result<Arc<Live>, Closed> {
     let within = settings.connect;
     let opening = async {
         match &settings.place.form {
             Form::Sentinel(master) => {
                 let node = master_of(settings, master).await?;
-                reach(settings, &node, login(settings)).await
+                Ok(reach(settings, &node, login(settings)).await?)
             }
-            Form::One | Form::Cluster => reach(settings, node, login(settings)).await,
+            Form::One if settings.place.tollgate => {
+                let live = reach(settings, node, anonymous()).await?;
+                show_token(settings, &live).await?;
+                Ok(live)
+            }
+            Form::One | Form::Cluster => Ok(reach(settings, node, login(settings)).await?),
         }
     };
     match timeout(within, opening).await {
         Ok(opened) => opened.map(Arc::new),
-        Err(_) => Err(format!("no connection to {node} within {within:?}")),
+        Err(_) => Err(Closed::Away(format!("no connection to {node} within {within:?}"))),
+    }
+}
+
+/// Logs in by our own command: the redis crate's handshake keeps the server's words to itself.
+async fn show_token(settings: &Settings, live: &Live) -> Result<(), Closed> {
+    let place = &settings.place;
+    let Some(token) = &place.password else { return Ok(()) };
+    let mut question = Pipeline::with_capacity(1);
+    question.cmd("AUTH");
+    for word in place.user.iter().chain([&token.0]) {
+        question.arg(word);
+    }
+    match live.send(&question, settings.connect).await?.first() {
+        // Its words would repeat the token.
+        Some(Value::ServerError(error)) if is_unknown_command(error) => {
+            Err(Closed::Refused("expected a Tollgate server, found one that knows no AUTH".into()))
+        }
+        Some(Value::ServerError(error)) if command_verdict(error) == Verdict::Wrong => {
+            Err(Closed::Refused(words(error)))
+        }
+        Some(Value::ServerError(error)) => Err(Closed::Away(words(error))),
+        _ => Ok(()),
     }
 }
 

@@ -73,13 +73,32 @@ pub enum Output {
 }
 
 impl Redis {
-    /// Runs a script of one's own. On a cluster its keys must lie in one slot.
+    /// Runs a script of one's own that decides. On a cluster its keys must lie in one slot.
     pub async fn run_custom<K: AsRef<[u8]>, A: AsRef<[u8]>>(
         &self,
         custom: &Custom,
         keys: &[K],
         args: &[A],
     ) -> Result<CustomReply, StoreError> {
+        CustomReply::read(self.run(custom, keys, args).await?)
+    }
+
+    /// The same for a script that answers anything.
+    pub async fn run_script<K: AsRef<[u8]>, A: AsRef<[u8]>>(
+        &self,
+        custom: &Custom,
+        keys: &[K],
+        args: &[A],
+    ) -> Result<Output, StoreError> {
+        Ok(output(&self.run(custom, keys, args).await?))
+    }
+
+    async fn run<K: AsRef<[u8]>, A: AsRef<[u8]>>(
+        &self,
+        custom: &Custom,
+        keys: &[K],
+        args: &[A],
+    ) -> Result<Value, StoreError> {
         let asker = &self.inner.asker;
         let first = keys.first().map(|key| slot(key.as_ref()));
         let apart = |key: &K| Some(slot(key.as_ref())) != first;
@@ -90,8 +109,7 @@ impl Redis {
         }
         let keys = keys.iter().map(|key| key.as_ref().to_vec()).collect();
         let args = args.iter().map(|arg| Arg::Bytes(arg.as_ref().to_vec())).collect();
-        let value = asker.ask(Call::new(None, custom.script.clone(), keys, args)).await?;
-        CustomReply::read(value)
+        asker.ask(Call::new(None, custom.script.clone(), keys, args)).await
     }
 }
 

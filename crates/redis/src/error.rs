@@ -17,6 +17,8 @@ pub enum OpenError {
     Runtime,
     /// The server cannot be reached, or refuses the connection.
     Away(String),
+    /// The server does not let us in, in its words.
+    Refused(String),
 }
 
 impl fmt::Display for OpenError {
@@ -26,6 +28,7 @@ impl fmt::Display for OpenError {
             Self::Setting(expected) | Self::Tls(expected) => write!(f, "expected {expected}"),
             Self::Runtime => f.write_str("expected a tokio runtime to open the store in"),
             Self::Away(why) => write!(f, "the server cannot be reached: {why}"),
+            Self::Refused(why) => write!(f, "the server does not let us in: {why}"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The store in Redis and Valkey: exact limits that many processes share, decided inside the server by the
-//! same algorithms as everywhere, one atomic call a decision.
+//! The store in Redis and Valkey, and in the Tollgate server: exact limits that many processes share, decided
+//! inside the server by the same algorithms as everywhere, one atomic call a decision.
 //!
 //! What it promises: **one request, at most one charge** (`verdict.rs`), no decision later than its deadline,
 //! and a policy's `on_error` while the server does not answer, which every such decision says in its `source`.
@@ -8,7 +8,9 @@
 //! |---|---|
 //! | `store.rs`, `seam.rs`, `together.rs` | the store as its callers see it; as a home among others; several keys at once |
 //! | `builder.rs`, `settings.rs`, `url.rs`, `tls.rs`, `error.rs` | what it is told, and what is wrong with that |
-//! | `code.rs`, `prepared.rs`, `call.rs`, `reply.rs` | policies and requests as calls of the Lua, and its replies |
+//! | `prepared.rs`, `call.rs`, `reply.rs` | policies and requests as calls, and the replies |
+//! | `code.rs` | calls of the Lua, for Redis and Valkey |
+//! | `commands.rs` | calls of a server that has commands of ours, for `tollgate://` |
 //! | `asker.rs` | a call from question to answer, within the deadline |
 //! | `verdict.rs` | what an error of the server means: what is sent again, and what never is |
 //! | `router.rs`, `topology.rs`, `slot.rs` | which server a key belongs to |
@@ -24,6 +26,7 @@ mod breaker;
 mod builder;
 mod call;
 mod code;
+mod commands;
 mod connect;
 mod custom;
 mod error;

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use crate::batch;
 use crate::breaker::Breaker;
 use crate::call::Call;
-use crate::connect::{Live, open};
+use crate::connect::{Closed, Live, open};
 use crate::settings::{Packaging, Settings};
 use crate::stats::{Counters, add};
 use crate::url::{Form, Node};
@@ -75,7 +75,7 @@ pub(crate) struct Core {
 struct Way {
     live: Option<Arc<Live>>,
     /// Not to be tried again before, and why it failed.
-    pause: Option<(Instant, String)>,
+    pause: Option<(Instant, Closed)>,
 }
 
 impl Link {
@@ -86,7 +86,7 @@ impl Link {
             shared: shared.clone(),
             breaker: Breaker::default(),
             way: Mutex::default(),
-            functions: AtomicBool::new(shared.settings.packaging != Packaging::Script),
+            functions: AtomicBool::new(matches!(shared.settings.packaging, Packaging::Function | Packaging::Auto)),
             loads: AtomicU64::new(0),
             loading: Mutex::new(()),
         });
@@ -140,7 +140,8 @@ async fn probe(core: Weak<Core>) {
     loop {
         sleep(pause).await;
         let Some(core) = core.upgrade() else { return };
-        if core.ping().await.is_ok() {
+        // A server that does not let us in is there, and says so to those who ask.
+        if matches!(core.ping().await, Ok(()) | Err(Closed::Refused(_))) {
             core.breaker.close();
             return;
         }
@@ -151,7 +152,7 @@ async fn probe(core: Weak<Core>) {
 
 impl Core {
     /// The connection, opened if there is none.
-    pub(crate) async fn connection(&self) -> Result<Arc<Live>, String> {
+    pub(crate) async fn connection(&self) -> Result<Arc<Live>, Closed> {
         let mut way = self.way.lock().await;
         if let Some(live) = way.live.as_ref().filter(|live| live.is_open()) {
             return Ok(live.clone());
@@ -166,7 +167,8 @@ impl Core {
         match open(&self.shared.settings, &self.node).await {
             Ok(live) => {
                 way.live = Some(live.clone());
-                way.pause = Some((until, "the connection was lost just after it was opened".into()));
+                let why = "the connection was lost just after it was opened";
+                way.pause = Some((until, Closed::Away(why.into())));
                 Ok(live)
             }
             Err(why) => {
@@ -193,20 +195,23 @@ impl Core {
     }
 
     /// Sends a pipeline that may be sent any number of times.
-    pub(crate) async fn ask(&self, pipeline: &Pipeline) -> Result<Vec<Value>, String> {
+    pub(crate) async fn ask(&self, pipeline: &Pipeline) -> Result<Vec<Value>, Closed> {
         let live = self.connection().await?;
         let answer = live.send(pipeline, self.shared.settings.response).await;
         if answer.is_err() {
             self.discard(&live).await;
         }
-        answer
+        Ok(answer?)
     }
 
     /// Whether the server answers, as a master, in a cluster that works. What it does not let us ask, it
-    /// need not answer.
-    pub(crate) async fn ping(&self) -> Result<(), String> {
+    /// need not answer. A Tollgate server has no role.
+    pub(crate) async fn ping(&self) -> Result<(), Closed> {
         let mut pipeline = Pipeline::with_capacity(3);
-        pipeline.cmd("PING").cmd("ROLE");
+        pipeline.cmd("PING");
+        if !self.shared.settings.place.tollgate {
+            pipeline.cmd("ROLE");
+        }
         if self.shared.settings.place.form == Form::Cluster {
             pipeline.cmd("CLUSTER").arg("INFO");
         }
@@ -220,7 +225,7 @@ impl Core {
                 _ => continue,
             };
             self.leave();
-            return Err(why);
+            return Err(Closed::Away(why));
         }
         Ok(())
     }

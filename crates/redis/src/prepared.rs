@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use tollgate_core::{Cost, Mode, Policy, Request, Timestamp};
+use tollgate_core::{Cost, Mode, Policy, Request, StoreError, Timestamp};
 
 use crate::call::{Arg, Call};
 use crate::code::{self, Script, Word};
+use crate::commands;
+use crate::reply::Ends;
+use crate::settings::Packaging;
 use crate::slot::state_key;
 
 const MOST: usize = 1024;
@@ -17,10 +20,18 @@ const MOST: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) policy: Policy,
-    pub(crate) compact: Arc<str>,
-    scripts: [OnceLock<Arc<Script>>; 4],
+    written: Written,
     /// As the store that stands in knows it.
     pub(crate) local: OnceLock<tollgate_memory::Prepared>,
+}
+
+/// How the server reads it.
+#[derive(Debug)]
+enum Written {
+    /// Our Lua: fastest as numbers, by one of these scripts or a function.
+    Lua { compact: Arc<str>, scripts: [OnceLock<Arc<Script>>; 4] },
+    /// Commands of the server: as text.
+    Commands(Arc<str>),
 }
 
 /// How much a decision tells.
@@ -30,46 +41,59 @@ pub(crate) enum Tells {
     Full,
 }
 
-#[derive(Debug, Default)]
+/// One of several parts decided together.
+pub(crate) type Part<'a> = (Arc<Prepared>, &'a [u8], Cost);
+
+#[derive(Debug)]
 pub(crate) struct Policies {
+    packaging: Packaging,
     known: RwLock<HashMap<u64, Vec<Arc<Prepared>>>>,
     hash: RandomState,
 }
 
 impl Policies {
+    pub(crate) fn new(packaging: Packaging) -> Self {
+        Self { packaging, known: RwLock::default(), hash: RandomState::new() }
+    }
+
+    /// What the replies end with.
+    pub(crate) fn ends(&self) -> Ends {
+        if self.packaging == Packaging::Commands { Ends::Source } else { Ends::Integers }
+    }
+
     /// The policy, prepared.
-    pub(crate) fn get(&self, policy: &Policy) -> Arc<Prepared> {
+    pub(crate) fn get(&self, policy: &Policy) -> Result<Arc<Prepared>, StoreError> {
         let first = policy.limits().first().map(|limit| (limit.count(), limit.period()));
         let hash = self.hash.hash_one((policy.name(), policy.limits().len(), first));
         let find = |known: &HashMap<u64, Vec<Arc<Prepared>>>| {
             known.get(&hash)?.iter().find(|prepared| prepared.policy == *policy).cloned()
         };
         if let Some(prepared) = find(&self.known.read().unwrap_or_else(PoisonError::into_inner)) {
-            return prepared;
+            return Ok(prepared);
         }
-        let prepared = Arc::new(Prepared::new(policy));
+        let prepared = Arc::new(Prepared::new(policy, self.packaging)?);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.values().map(Vec::len).sum::<usize>() < MOST {
             known.entry(hash).or_default().push(prepared.clone());
         }
-        prepared
+        Ok(prepared)
     }
 }
 
 impl Prepared {
-    fn new(policy: &Policy) -> Self {
-        Self {
-            policy: policy.clone(),
-            compact: code::compact(policy).into(),
-            scripts: [const { OnceLock::new() }; 4],
-            local: OnceLock::new(),
-        }
+    pub(crate) fn new(policy: &Policy, packaging: Packaging) -> Result<Self, StoreError> {
+        let written = match packaging {
+            Packaging::Commands => Written::Commands(commands::text(policy)?),
+            Packaging::Function | Packaging::Script | Packaging::Auto => {
+                Written::Lua { compact: code::compact(policy).into(), scripts: [const { OnceLock::new() }; 4] }
+            }
+        };
+        Ok(Self { policy: policy.clone(), written, local: OnceLock::new() })
     }
 
     /// The call that decides.
     pub(crate) fn check(&self, key: &[u8], request: &Request, tells: Tells) -> Call {
-        let mut args = Vec::with_capacity(6);
-        args.push(Arg::Text(self.compact.clone()));
+        let mut args = Vec::with_capacity(5);
         if request.cost != Cost::ONE {
             args.extend([Arg::Word("COST"), Arg::Number(request.cost.get())]);
         }
@@ -85,19 +109,21 @@ impl Prepared {
     }
 
     pub(crate) fn reset(&self, key: &[u8]) -> Call {
-        self.call(Word::Reset, key, vec![Arg::Text(self.compact.clone())])
+        self.call(Word::Reset, key, Vec::new())
     }
 
     pub(crate) fn refund(&self, key: &[u8], units: Cost, at: Timestamp) -> Call {
-        let args = vec![Arg::Text(self.compact.clone()), Arg::Number(units.get()), Arg::Number(at.get())];
-        self.call(Word::Refund, key, args)
+        self.call(Word::Refund, key, vec![Arg::Number(units.get()), Arg::Number(at.get())])
     }
 
-    /// The call that decides several parts together.
-    pub(crate) fn all(parts: &[(Arc<Prepared>, &[u8], Cost)]) -> Call {
+    /// The call that decides several parts together; all are written in the same way.
+    pub(crate) fn all(parts: &[Part<'_>]) -> Call {
+        if parts.iter().any(|(prepared, ..)| matches!(prepared.written, Written::Commands(_))) {
+            let parts = parts.iter().map(|(prepared, key, cost)| (prepared.place(key), *cost));
+            return commands::all(parts);
+        }
         let keys = parts.iter().map(|(prepared, key, _)| prepared.state_key(key)).collect();
-        let args =
-            parts.iter().flat_map(|(prepared, _, cost)| [Arg::Text(prepared.compact.clone()), Arg::Number(cost.get())]);
+        let args = parts.iter().flat_map(|(prepared, _, cost)| [Arg::Text(prepared.text()), Arg::Number(cost.get())]);
         let policies: Vec<&Policy> = parts.iter().map(|(prepared, ..)| &prepared.policy).collect();
         Call::new(Some(code::function(Word::All)), code::script(Word::All, &policies), keys, args.collect())
     }
@@ -106,14 +132,32 @@ impl Prepared {
         state_key(key, self.policy.name())
     }
 
+    /// The policy as the server reads it.
+    fn text(&self) -> Arc<str> {
+        match &self.written {
+            Written::Lua { compact: text, .. } | Written::Commands(text) => text.clone(),
+        }
+    }
+
+    fn place<'a>(&'a self, key: &'a [u8]) -> commands::Place<'a> {
+        commands::Place { key, text: self.text(), name: self.policy.name() }
+    }
+
+    /// A call about `key`, with `args` behind the policy.
     fn call(&self, word: Word, key: &[u8], args: Vec<Arg>) -> Call {
+        let Written::Lua { compact, scripts } = &self.written else {
+            return commands::call(word, &self.place(key), args);
+        };
         let place = match word {
             Word::Check | Word::All => 0,
             Word::Peek => 1,
             Word::Reset => 2,
             Word::Refund => 3,
         };
-        let script = self.scripts[place].get_or_init(|| code::script(word, &[&self.policy]));
-        Call::new(Some(code::function(word)), script.clone(), vec![self.state_key(key)], args)
+        let script = scripts[place].get_or_init(|| code::script(word, &[&self.policy]));
+        let mut all = Vec::with_capacity(args.len() + 1);
+        all.push(Arg::Text(compact.clone()));
+        all.extend(args);
+        Call::new(Some(code::function(word)), script.clone(), vec![self.state_key(key)], all)
     }
 }

@@ -1,4 +1,5 @@
-//! The server's flat replies as decisions: integers in a fixed order, and nothing else is believed.
+//! The server's flat replies as decisions: integers in a fixed order, perhaps the word of who decided, and
+//! nothing else is believed.
 
 use redis::Value;
 use tollgate_core::{Decision, Detail, Micros, Source, StoreError, Timestamp, Together, Wait};
@@ -7,34 +8,40 @@ use tollgate_core::{Decision, Detail, Micros, Source, StoreError, Timestamp, Tog
 const DECISION: usize = 9;
 const DETAIL: usize = 5;
 
+/// What a reply ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// Its integers: the home decided, since there is nobody else.
+    Integers,
+    /// The word of who decided: a server may do so without its own store.
+    Source,
+}
+
 /// A decision with REST.
-pub(crate) fn decision(value: &Value) -> Result<Decision, StoreError> {
-    let numbers = integers(value)?;
-    match numbers.as_slice() {
-        exact if exact.len() == DECISION => one(exact).ok_or_else(|| unexpected(value)),
-        _ => Err(unexpected(value)),
-    }
+pub(crate) fn decision(value: &Value, ends: Ends) -> Result<Decision, StoreError> {
+    let (numbers, source) = parts(value, ends)?;
+    one(&numbers, source).ok_or_else(|| unexpected(value))
 }
 
 /// A decision with FULL for a policy of `limits` limits.
-pub(crate) fn full(value: &Value, limits: usize) -> Result<(Decision, Vec<Detail>), StoreError> {
-    let numbers = integers(value)?;
+pub(crate) fn full(value: &Value, ends: Ends, limits: usize) -> Result<(Decision, Vec<Detail>), StoreError> {
+    let (numbers, source) = parts(value, ends)?;
     if numbers.len() != DECISION + limits * DETAIL {
         return Err(unexpected(value));
     }
     let (first, rest) = numbers.split_at(DECISION);
     let details: Option<Vec<Detail>> = rest.chunks(DETAIL).map(detail).collect();
-    one(first).zip(details).ok_or_else(|| unexpected(value))
+    one(first, source).zip(details).ok_or_else(|| unexpected(value))
 }
 
-/// The answer to `parts` parts decided together.
-pub(crate) fn together(value: &Value, parts: usize) -> Result<Together, StoreError> {
-    let numbers = integers(value)?;
+/// The answer to `count` parts decided together.
+pub(crate) fn together(value: &Value, ends: Ends, count: usize) -> Result<Together, StoreError> {
+    let (numbers, source) = parts(value, ends)?;
     let [allowed, retry_after, rest @ ..] = numbers.as_slice() else { return Err(unexpected(value)) };
-    if rest.len() != parts * DECISION {
+    if rest.len() != count * DECISION {
         return Err(unexpected(value));
     }
-    let decisions: Option<Vec<Decision>> = rest.chunks(DECISION).map(one).collect();
+    let decisions: Option<Vec<Decision>> = rest.chunks(DECISION).map(|part| one(part, source)).collect();
     let answer = wait(*retry_after).zip(decisions);
     answer
         .map(|(retry_after, decisions)| Together { allowed: *allowed == 1, retry_after, decisions })
@@ -49,7 +56,7 @@ pub(crate) fn count(value: &Value) -> Result<u64, StoreError> {
     }
 }
 
-fn one(numbers: &[i64]) -> Option<Decision> {
+fn one(numbers: &[i64], source: Source) -> Option<Decision> {
     let &[allowed, granted, remaining, retry, reset, limited_by, charged, next, at] = numbers else { return None };
     Some(Decision {
         allowed: allowed == 1,
@@ -61,7 +68,7 @@ fn one(numbers: &[i64]) -> Option<Decision> {
         reset_after: Micros::new(units(reset)?),
         limited_by: usize::try_from(limited_by).ok()?.checked_sub(1),
         at: Timestamp::new(units(at)?)?,
-        source: Source::Home,
+        source,
     })
 }
 
@@ -84,15 +91,37 @@ fn wait(us: i64) -> Option<Wait> {
     if us == -1 { Some(Wait::Never) } else { units(us).map(|us| Wait::After(Micros::new(us))) }
 }
 
-fn integers(value: &Value) -> Result<Vec<i64>, StoreError> {
-    let Value::Array(values) = value else { return Err(unexpected(value)) };
+/// The integers, and who decided.
+fn parts(value: &Value, ends: Ends) -> Result<(Vec<i64>, Source), StoreError> {
+    split(value, ends).ok_or_else(|| unexpected(value))
+}
+
+fn split(value: &Value, ends: Ends) -> Option<(Vec<i64>, Source)> {
+    let Value::Array(values) = value else { return None };
+    let (integers, source) = match ends {
+        Ends::Integers => (values.as_slice(), Source::Home),
+        Ends::Source => {
+            let (last, integers) = values.split_last()?;
+            (integers, source(last)?)
+        }
+    };
     let integer = |value: &Value| if let Value::Int(number) = value { Some(*number) } else { None };
-    values.iter().map(integer).collect::<Option<Vec<i64>>>().ok_or_else(|| unexpected(value))
+    Some((integers.iter().map(integer).collect::<Option<Vec<i64>>>()?, source))
+}
+
+fn source(value: &Value) -> Option<Source> {
+    let word = match value {
+        Value::BulkString(bytes) => bytes.as_slice(),
+        Value::SimpleString(text) => text.as_bytes(),
+        _ => return None,
+    };
+    let all = [Source::Home, Source::Local, Source::Open, Source::Closed];
+    all.into_iter().find(|source| source.name().as_bytes() == word)
 }
 
 fn unexpected(value: &Value) -> StoreError {
     StoreError::Refused(format!(
-        "expected the integers of a decision, found {value:?}; is the script another release's?"
+        "expected the integers of a decision, found {value:?}; is the other side of another release?"
     ))
 }
 
@@ -107,12 +136,44 @@ mod tests {
     #[test]
     fn what_a_decision_writes_is_read_back() {
         let written = [0, 0, -3, -1, 5, 2, 4, 7, 1_700_000_000_000_000];
-        let decision = decision(&array(&written)).unwrap();
+        let decision = decision(&array(&written), Ends::Integers).unwrap();
         assert_eq!([&decision.flat()[..], &decision.flat_rest()[..]].concat(), written);
-        let (_, details) = full(&array(&[&written[..], &[1, 2, 0, 9, 10]].concat()), 1).unwrap();
+        let (_, details) = full(&array(&[&written[..], &[1, 2, 0, 9, 10]].concat()), Ends::Integers, 1).unwrap();
         assert_eq!(details[0].flat(), [1, 2, 0, 9, 10]);
-        let all = together(&array(&[&[0, -1][..], &written, &written].concat()), 2).unwrap();
+        let all = together(&array(&[&[0, -1][..], &written, &written].concat()), Ends::Integers, 2).unwrap();
         assert_eq!((all.allowed, all.retry_after, all.decisions.len()), (false, Wait::Never, 2));
+    }
+
+    #[test]
+    fn who_decided_is_the_last_word() {
+        let written = [1, 1, 4, 0, 5, 0, 1, 0, 1_700_000_000_000_000];
+        let reply = |numbers: &[i64], word: Value| {
+            let Value::Array(values) = array(numbers) else { unreachable!() };
+            Value::Array([values, vec![word]].concat())
+        };
+        for expected in [Source::Home, Source::Local, Source::Open, Source::Closed] {
+            let bulk = || Value::BulkString(expected.name().into());
+            let simple = Value::SimpleString(expected.name().into());
+            assert_eq!(decision(&reply(&written, bulk()), Ends::Source).unwrap().source, expected);
+            assert_eq!(decision(&reply(&written, simple), Ends::Source).unwrap().source, expected);
+            let numbers = [&written[..], &[1, 2, 0, 9, 10]].concat();
+            assert_eq!(full(&reply(&numbers, bulk()), Ends::Source, 1).unwrap().0.source, expected);
+            let numbers = [&[1, 0][..], &written, &written].concat();
+            let all = together(&reply(&numbers, bulk()), Ends::Source, 2).unwrap();
+            assert!(all.decisions.iter().all(|decision| decision.source == expected));
+        }
+        let home = || Value::BulkString("home".into());
+        for wrong in [
+            array(&written),
+            array(&[]),
+            reply(&written, Value::Int(1)),
+            reply(&written, Value::BulkString("HOME".into())),
+            reply(&written, Value::BulkString("elsewhere".into())),
+            reply(&written[..6], home()),
+        ] {
+            assert!(matches!(decision(&wrong, Ends::Source), Err(StoreError::Refused(_))), "{wrong:?}");
+        }
+        assert!(decision(&reply(&written, home()), Ends::Integers).is_err(), "a word nobody asked for");
     }
 
     #[test]
@@ -128,10 +189,10 @@ mod tests {
             array(&[1, 1, 0, -2, 5, 0, 1, 7, 9]),
         ];
         for row in rows {
-            assert!(matches!(decision(&row), Err(StoreError::Refused(_))), "{row:?}");
+            assert!(matches!(decision(&row, Ends::Integers), Err(StoreError::Refused(_))), "{row:?}");
         }
-        assert!(full(&array(&good), 1).is_err());
-        assert!(together(&array(&good), 1).is_err());
+        assert!(full(&array(&good), Ends::Integers, 1).is_err());
+        assert!(together(&array(&good), Ends::Integers, 1).is_err());
         assert!(count(&Value::Int(-1)).is_err());
     }
 }

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::ClientConfig;
 
 use crate::url::{Node, Place, Secret};
 
-/// How the Lua gets into the server.
+/// How the server is asked, and how what decides gets into it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Packaging {
     /// A function library, called by FCALL. It is replicated and persists with the data. Redis 7 and
@@ -16,7 +16,11 @@ pub enum Packaging {
     Function,
     /// Scripts, called by EVALSHA. Every server knows them.
     Script,
-    /// Functions where the server knows them and lets us load ours, else scripts.
+    /// Commands that the server has by itself, `TG.CHECK` and its kin: the Tollgate server's. Nothing is
+    /// loaded.
+    Commands,
+    /// Commands of `tollgate://`; else functions where the server knows them and lets us load ours, else
+    /// scripts.
     #[default]
     Auto,
 }
@@ -36,6 +40,7 @@ pub(crate) struct Settings {
     pub(crate) connect: Duration,
     /// After which a silent connection is given up.
     pub(crate) response: Duration,
+    /// `Auto` is settled already if the URL does.
     pub(crate) packaging: Packaging,
     /// The part of each limit this process may grant by itself.
     pub(crate) share: f64,

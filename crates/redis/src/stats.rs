@@ -10,11 +10,12 @@ use tollgate_core::Source;
 pub struct Stats {
     /// Decisions of the server.
     pub home: u64,
-    /// Decisions of this process by its share, since the server did not answer.
+    /// Decisions of this process by its share, since the server did not answer; or of a Tollgate server by its
+    /// share, since its store did not.
     pub local: u64,
-    /// Requests let pass since the server did not answer.
+    /// Requests let pass for the same reasons.
     pub open: u64,
-    /// Requests refused since the server did not answer.
+    /// Requests refused for the same reasons.
     pub closed: u64,
     /// Calls the server did not answer, or could not.
     pub errors: u64,

@@ -8,6 +8,7 @@ use tollgate_core::{Cost, Decision, Detail, Policy, Request, StoreError, Timesta
 
 use crate::asker::Asker;
 use crate::builder::Builder;
+use crate::connect::Closed;
 use crate::error::OpenError;
 use crate::link::Shared;
 use crate::prepared::{Policies, Prepared, Tells};
@@ -17,8 +18,10 @@ use crate::settings::Settings;
 use crate::standin::StandIn;
 use crate::stats::{Counters, Stats};
 
-/// A store in Redis or Valkey, shared by all processes that use the server. Cheap to clone; clones share
-/// everything.
+/// A store in Redis or Valkey, or in a Tollgate server, shared by all processes that use the server. Cheap to
+/// clone; clones share everything.
+///
+/// A Tollgate server that decided without its own store says so, and the decision keeps that `source`.
 ///
 /// The deadline is one of the whole call: `check_many` of thousands of keys needs a longer one than `check`.
 /// Give back (`refund`) only what the server charged: decisions whose `source` is `Home`.
@@ -49,10 +52,11 @@ impl Redis {
     pub(crate) fn open(settings: Settings) -> Result<Self, OpenError> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::Runtime)?;
         let standin = StandIn::new(settings.cap, settings.share);
+        let policies = Policies::new(settings.packaging);
         let shared = Arc::new(Shared { settings, counters: Counters::default(), runtime, trouble: Default::default() });
         let router = Router::new(&shared);
         let asker = Asker { shared, router };
-        Ok(Self { inner: Arc::new(Inner { asker, policies: Policies::default(), standin }) })
+        Ok(Self { inner: Arc::new(Inner { asker, policies, standin }) })
     }
 
     /// Waits until all servers answer.
@@ -64,7 +68,10 @@ impl Redis {
             _ => return Err(OpenError::Away("no node told the slots of the cluster".into())),
         }
         for link in asker.router.links() {
-            link.core.ping().await.map_err(OpenError::Away)?;
+            link.core.ping().await.map_err(|closed| match closed {
+                Closed::Away(why) => OpenError::Away(why),
+                Closed::Refused(why) => OpenError::Refused(why),
+            })?;
         }
         Ok(())
     }
@@ -81,7 +88,8 @@ impl Inner {
     pub(crate) async fn check(&self, policy: &Policy, key: &[u8], request: Request) -> Result<Decision, StoreError> {
         let prepared = self.prepare(policy, key, &request)?;
         let answer = self.asker.ask(prepared.check(key, &request, Tells::Rest)).await;
-        self.decided(answer.and_then(|value| reply::decision(&value)), || self.standin.check(&prepared, key, &request))
+        let answer = answer.and_then(|value| reply::decision(&value, self.policies.ends()));
+        self.decided(answer, || self.standin.check(&prepared, key, &request))
     }
 
     pub(crate) async fn check_full(
@@ -92,7 +100,7 @@ impl Inner {
     ) -> Result<(Decision, Vec<Detail>), StoreError> {
         let prepared = self.prepare(policy, key, &request)?;
         let answer = self.asker.ask(prepared.check(key, &request, Tells::Full)).await;
-        let answer = answer.and_then(|value| reply::full(&value, policy.limits().len()));
+        let answer = answer.and_then(|value| reply::full(&value, self.policies.ends(), policy.limits().len()));
         let full = or_else(answer, || self.standin.check_full(&prepared, key, &request))?;
         self.asker.shared.counters.decided(full.0.source);
         Ok(full)
@@ -106,11 +114,11 @@ impl Inner {
     ) -> Result<Vec<Decision>, StoreError> {
         keys.iter().try_for_each(|key| StoreError::check_key(key))?;
         check_request(&request)?;
-        let prepared = self.policies.get(policy);
+        let prepared = self.policies.get(policy)?;
         let calls = keys.iter().map(|key| prepared.check(key, &request, Tells::Rest)).collect();
         let answers = self.asker.ask_many(calls).await.into_iter().zip(keys);
         let decide = |(answer, key): (Result<redis::Value, StoreError>, &&[u8])| {
-            let decision = answer.and_then(|value| reply::decision(&value));
+            let decision = answer.and_then(|value| reply::decision(&value, self.policies.ends()));
             self.decided(decision, || self.standin.check(&prepared, key, &request))
         };
         answers.map(decide).collect()
@@ -118,7 +126,7 @@ impl Inner {
 
     pub(crate) async fn reset(&self, policy: &Policy, key: &[u8]) -> Result<(), StoreError> {
         StoreError::check_key(key)?;
-        let prepared = self.policies.get(policy);
+        let prepared = self.policies.get(policy)?;
         self.standin.reset(&prepared, key)?;
         self.asker.ask(prepared.reset(key)).await.map(|_| ())
     }
@@ -131,14 +139,14 @@ impl Inner {
         at: Timestamp,
     ) -> Result<u64, StoreError> {
         StoreError::check_key(key)?;
-        let prepared = self.policies.get(policy);
+        let prepared = self.policies.get(policy)?;
         self.asker.ask(prepared.refund(key, units, at)).await.and_then(|value| reply::count(&value))
     }
 
     fn prepare(&self, policy: &Policy, key: &[u8], request: &Request) -> Result<Arc<Prepared>, StoreError> {
         StoreError::check_key(key)?;
         check_request(request)?;
-        Ok(self.policies.get(policy))
+        self.policies.get(policy)
     }
 
     /// The server's decision, or what stands in for it; counted either way.

@@ -1,16 +1,12 @@
 //! Several keys decided together. On one server, or in one slot, that is one atomic call. Across slots it
 //! is an error, unless the store was told to charge one after the other and give back if one refuses.
 
-use std::sync::Arc;
-
 use tollgate_core::{Cost, Decision, Item, Mode, Request, StoreError, Together, Wait};
 
-use crate::prepared::{Prepared, Tells};
+use crate::prepared::{Part, Prepared, Tells};
 use crate::reply;
 use crate::slot::slot;
 use crate::store::{Inner, or_else};
-
-type Part<'a> = (Arc<Prepared>, &'a [u8], Cost);
 
 impl Inner {
     pub(crate) async fn check_all(&self, items: &[Item<'_>]) -> Result<Together, StoreError> {
@@ -19,10 +15,15 @@ impl Inner {
         if items.is_empty() {
             return Ok(Together { allowed: true, retry_after: Wait::NONE, decisions: Vec::new() });
         }
-        let parts: Vec<Part<'_>> =
-            items.iter().map(|item| (self.policies.get(item.policy), item.key, item.cost)).collect();
+        let mut parts: Vec<Part<'_>> = Vec::with_capacity(items.len());
+        for item in items {
+            parts.push((self.policies.get(item.policy)?, item.key, item.cost));
+        }
         let answer = match self.apart(&parts) {
-            None => self.asker.ask(Prepared::all(&parts)).await.and_then(|value| reply::together(&value, parts.len())),
+            None => {
+                let answer = self.asker.ask(Prepared::all(&parts)).await;
+                answer.and_then(|value| reply::together(&value, self.policies.ends(), parts.len()))
+            }
             Some(_) if self.asker.shared.settings.charge_then_refund => self.charge_then_refund(&parts).await,
             Some((first, second)) => return Err(StoreError::Slots(first, second)),
         };
@@ -75,7 +76,7 @@ impl Inner {
         let mut request = Request::cost(*cost).mode(Mode::Binary);
         request.peek = refused;
         let value = self.asker.ask(policy.check(key, &request, Tells::Rest)).await?;
-        reply::decision(&value)
+        reply::decision(&value, self.policies.ends())
     }
 
     /// `charged` then tells what could not be given back.

@@ -80,7 +80,7 @@ impl Map {
 pub(crate) async fn ask_slots(core: &Core) -> Result<Vec<Range>, String> {
     let mut pipeline = Pipeline::with_capacity(1);
     pipeline.cmd("CLUSTER").arg("SLOTS");
-    match core.ask(&pipeline).await?.first() {
+    match core.ask(&pipeline).await.map_err(|closed| closed.to_string())?.first() {
         Some(Value::Array(ranges)) if !ranges.is_empty() => {
             let parsed: Option<Vec<Range>> = ranges.iter().map(|range| parse(core, range)).collect();
             parsed.ok_or_else(|| "expected ranges of slots from CLUSTER SLOTS".into())

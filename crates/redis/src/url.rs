@@ -5,9 +5,10 @@
 //! redis+cluster://[…@]host[:port],host[:port]         rediss+cluster://…
 //! redis+sentinel://[…@]host[:port],…/MASTER[/db]      rediss+sentinel://…
 //! unix://[user:password@]/path/to/socket[?db=N]
+//! tollgate://[[name:]token@]host[:port]               tollgates://… the same with TLS
 //! ```
 //!
-//! User and password are percent-decoded. Its law: no error and no `Debug` shows a password.
+//! User, password, name and token are percent-decoded. Its law: no error and no `Debug` shows a password.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,12 +16,19 @@ use std::path::PathBuf;
 use crate::error::OpenError;
 
 const PORT: u16 = 6379;
+const TOLLGATE_PORT: u16 = 7379;
 const SENTINEL_PORT: u16 = 26379;
+
+const SCHEMES: &str = "tollgate://, redis://, rediss://, redis+cluster://, redis+sentinel:// or unix://";
+const NO_CLUSTER: &str = "tollgate:// and one host: Tollgate servers make no cluster; one with --store redis+cluster:// \
+                          decides in a cluster of Redis";
 
 /// Where the server is and who we are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) form: Form,
+    /// Whether it is a Tollgate server, which knows commands of ours.
+    pub(crate) tollgate: bool,
     pub(crate) nodes: Vec<Node>,
     pub(crate) tls: bool,
     pub(crate) user: Option<String>,
@@ -69,8 +77,11 @@ impl fmt::Debug for Secret {
 impl Place {
     /// Reads a URL.
     pub(crate) fn parse(url: &str) -> Result<Self, OpenError> {
-        let expected = || OpenError::Url("redis://, rediss://, redis+cluster://, redis+sentinel:// or unix://".into());
+        let expected = || OpenError::Url(SCHEMES.into());
         let (scheme, rest) = url.split_once("://").ok_or_else(expected)?;
+        if let Some(form) = scheme.strip_prefix("tollgate") {
+            return Self::tollgate(form, rest);
+        }
         let (plain, tls) = match scheme.strip_prefix("rediss") {
             Some(form) => (form, true),
             None => (scheme.strip_prefix("redis").unwrap_or(scheme), false),
@@ -80,7 +91,7 @@ impl Place {
             None => (rest, ""),
         };
         let (user, password, hosts) = split_login(authority)?;
-        let mut place = Self { form: Form::One, nodes: Vec::new(), tls, user, password, db: 0 };
+        let mut place = Self { form: Form::One, tollgate: false, nodes: Vec::new(), tls, user, password, db: 0 };
         match plain {
             "" => place.one(hosts, path)?,
             "+cluster" => place.cluster(hosts, path)?,
@@ -89,6 +100,33 @@ impl Place {
             _ => return Err(expected()),
         }
         Ok(place)
+    }
+
+    fn tollgate(form: &str, rest: &str) -> Result<Self, OpenError> {
+        let tls = match form {
+            "" => false,
+            "s" => true,
+            _ if form.contains('+') => return Err(OpenError::Url(NO_CLUSTER.into())),
+            _ => return Err(OpenError::Url(SCHEMES.into())),
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if !path.is_empty() {
+            return Err(OpenError::Url("nothing behind the host of a Tollgate server".into()));
+        }
+        let (user, password, hosts) = split_login(authority)?;
+        // Without a colon it is the token that stands there.
+        let (user, password) = match (user, password) {
+            (Some(_), None) if authority.contains(":@") => {
+                return Err(OpenError::Url("TOKEN@ or NAME:TOKEN@ before the host".into()));
+            }
+            (Some(token), None) => (None, Some(Secret(token))),
+            login => login,
+        };
+        let nodes = nodes(hosts, TOLLGATE_PORT)?;
+        if nodes.len() > 1 {
+            return Err(OpenError::Url(NO_CLUSTER.into()));
+        }
+        Ok(Self { form: Form::One, tollgate: true, nodes, tls, user, password, db: 0 })
     }
 
     fn one(&mut self, hosts: &str, path: &str) -> Result<(), OpenError> {
@@ -224,7 +262,27 @@ mod tests {
         ];
         for (url, form, nodes, tls, user, password, db) in rows {
             let password = password.map(|text| Secret(text.into()));
-            let expected = Place { form, nodes, tls, user: user.map(Into::into), password, db };
+            let expected = Place { form, tollgate: false, nodes, tls, user: user.map(Into::into), password, db };
+            assert_eq!(Place::parse(url), Ok(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_tollgate_server_has_a_token_before_its_host() {
+        type Row = (&'static str, Node, bool, Option<&'static str>, Option<&'static str>);
+        let rows: [Row; 8] = [
+            ("tollgate://localhost", tcp("localhost", 7379), false, None, None),
+            ("tollgate://h:1/", tcp("h", 1), false, None, None),
+            ("tollgate://sesame@h", tcp("h", 7379), false, None, Some("sesame")),
+            ("tollgate://:sesame@h", tcp("h", 7379), false, None, Some("sesame")),
+            ("tollgate://ann:sesame@h:1", tcp("h", 1), false, Some("ann"), Some("sesame")),
+            ("tollgates://s%40%3Ae@[::1]", tcp("::1", 7379), true, None, Some("s@:e")),
+            ("tollgates://h", tcp("h", 7379), true, None, None),
+            ("tollgate://@h", tcp("h", 7379), false, None, None),
+        ];
+        for (url, node, tls, user, token) in rows {
+            let (user, password) = (user.map(Into::into), token.map(|token| Secret(token.into())));
+            let expected = Place { form: Form::One, tollgate: true, nodes: vec![node], tls, user, password, db: 0 };
             assert_eq!(Place::parse(url), Ok(expected), "{url}");
         }
     }
@@ -232,8 +290,8 @@ mod tests {
     #[test]
     fn wrong_urls_say_what_was_expected_and_show_no_password() {
         let rows = [
-            ("localhost:6379", "redis://, rediss://"),
-            ("http://sesame@h", "redis://, rediss://"),
+            ("localhost:6379", "tollgate://, redis://"),
+            ("http://sesame@h", "tollgate://, redis://"),
             ("redis://u:sesame@a,b", "redis+cluster://"),
             ("redis://u:sesame@h/x", "number of a database"),
             ("redis+cluster://u:sesame@a/3", "database 0"),
@@ -242,6 +300,13 @@ mod tests {
             ("redis://u:sesame@a:99999", "host:port"),
             ("redis://::1:6379", "[ipv6]:port"),
             ("unix://u:sesame@h/x", "path of a socket"),
+            ("tollgate://sesame@a,b", "make no cluster"),
+            ("tollgate+cluster://sesame@a", "make no cluster"),
+            ("tollgate+sentinel://sesame@a/m", "make no cluster"),
+            ("tollgate://sesame@h/3", "nothing behind the host"),
+            ("tollgate://sesame:@h", "NAME:TOKEN@"),
+            ("tollgated://sesame@h", "tollgate://, redis://"),
+            ("tollgate://sesame@", "host:port"),
         ];
         for (url, part) in rows {
             let error = Place::parse(url).unwrap_err().to_string();

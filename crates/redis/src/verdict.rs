@@ -13,6 +13,13 @@
 //! | `ERR …`, `WRONGTYPE …`, any other | no | [`StoreError::Refused`](tollgate_core::StoreError::Refused): the question is wrong, and would be tomorrow |
 //! | the connection is lost, no answer in time | unknown | on_error, never again |
 //!
+//! A server that has commands of ours, and people who gave us a token for it, is judged differently in this:
+//!
+//! | it says | it ran? | what we do |
+//! |---|---|---|
+//! | `NOAUTH`, `NOPERM`, `WRONGPASS`, also as it lets nobody in | no | `StoreError::Refused`: the token is wrong, and no outage |
+//! | `UNAVAILABLE`: the store behind it did not answer | unknown | on_error, never again |
+//!
 //! "on_error" is the policy's for decisions; reset, refund and custom scripts answer
 //! [`StoreError::Away`](tollgate_core::StoreError::Away).
 
@@ -47,6 +54,8 @@ pub(crate) enum Verdict {
     Elsewhere,
     /// The home cannot decide.
     Unable,
+    /// The home asked another, who did not answer: it may have run.
+    Unsure,
     /// The question is wrong.
     Wrong,
 }
@@ -75,6 +84,15 @@ pub(crate) fn verdict(error: &ServerError) -> Verdict {
     }
 }
 
+/// The same for commands that the server has by itself.
+pub(crate) fn command_verdict(error: &ServerError) -> Verdict {
+    match error.code() {
+        "ERR" | "NOSCRIPT" | "NOAUTH" | "NOPERM" | "WRONGPASS" => Verdict::Wrong,
+        "UNAVAILABLE" => Verdict::Unsure,
+        _ => verdict(error),
+    }
+}
+
 fn is_missing_function(details: &str) -> bool {
     details.starts_with("Function not found")
 }
@@ -85,9 +103,13 @@ pub(crate) fn lacks_functions(error: &ServerError) -> bool {
     match error.code() {
         // Of the command, not of a key.
         "NOPERM" => details.contains("'fcall") || details.contains("'function"),
-        "ERR" => details.starts_with("unknown command") || details.starts_with("Unknown command"),
-        _ => false,
+        _ => is_unknown_command(error),
     }
+}
+
+pub(crate) fn is_unknown_command(error: &ServerError) -> bool {
+    let details = error.details().unwrap_or_default();
+    error.code() == "ERR" && (details.starts_with("unknown command") || details.starts_with("Unknown command"))
 }
 
 /// The words of the server.
@@ -148,6 +170,21 @@ mod tests {
         ];
         for (line, expected) in rows {
             assert_eq!(verdict(&error(line)), expected, "{line}");
+        }
+        let commands = [
+            ("NOAUTH expected a token with scope reset", Verdict::Wrong),
+            ("NOPERM expected a token with scope reset", Verdict::Wrong),
+            ("WRONGPASS expected another token", Verdict::Wrong),
+            ("ERR policy: column 3: expected a unit", Verdict::Wrong),
+            ("ERR Function not found", Verdict::Wrong),
+            ("NOSCRIPT no such script", Verdict::Wrong),
+            ("WRONGTYPE expected a key of ours", Verdict::Wrong),
+            ("UNAVAILABLE the store did not answer", Verdict::Unsure),
+            ("OOM the store is full", Verdict::Unable),
+            ("LOADING the data is read", Verdict::Wait),
+        ];
+        for (line, expected) in commands {
+            assert_eq!(command_verdict(&error(line)), expected, "{line}");
         }
         assert!(lacks_functions(&error("ERR unknown command 'FCALL', with args beginning with: ")));
         assert_eq!(words(&error("ERR argument: x")), "ERR argument: x");

@@ -1,4 +1,5 @@
-//! Why a question is not answered: a code for programs, a text for people. Nothing was changed.
+//! Why a question is not answered: a code for programs, a text for people. Nothing was changed, unless the store
+//! behind the server did not answer: it may have done what was asked.
 
 use std::fmt;
 
@@ -19,8 +20,12 @@ pub(crate) enum Code {
     Wrong,
     /// A token is needed.
     NoAuth,
+    /// The protocol is not spoken.
+    NoProto,
     /// A token was tried that is none.
     WrongPass,
+    /// Too many were tried.
+    Throttled,
     /// The token lacks the scope.
     NoPerm,
     /// The script is not known.
@@ -36,12 +41,26 @@ pub(crate) enum Code {
 }
 
 impl Code {
+    /// All of them.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Wrong,
+        Self::NoAuth,
+        Self::WrongPass,
+        Self::NoPerm,
+        Self::NoScript,
+        Self::WrongType,
+        Self::ExecAbort,
+        Self::Full,
+        Self::Away,
+    ];
+
     /// The first word of an error reply.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Wrong => "ERR",
             Self::NoAuth => "NOAUTH",
-            Self::WrongPass => "WRONGPASS",
+            Self::NoProto => "NOPROTO",
+            Self::WrongPass | Self::Throttled => "WRONGPASS",
             Self::NoPerm => "NOPERM",
             Self::NoScript => "NOSCRIPT",
             Self::WrongType => "WRONGTYPE",
@@ -73,12 +92,18 @@ const LONGEST_FOUND: usize = 40;
 
 /// An argument as it may be shown: one line, not too long.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
+    format!("{:?}", shown(bytes))
+}
+
+/// The same without quotes and escapes.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    // No more is read than is told, however long it is.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST_FOUND + 4)]);
     let mut shown: String = text.chars().take(LONGEST_FOUND).collect();
     if text.chars().nth(LONGEST_FOUND).is_some() {
         shown.push('…');
     }
-    format!("{shown:?}")
+    shown
 }
 
 /// The error reply's line.

@@ -9,6 +9,7 @@
 //! | `door/` | listening, taking connections within bounds, TLS |
 //! | `log/`, `network.rs` | what the server says while it runs; addresses as they are grouped |
 //! | `resp/` | the front-end for Redis clients |
+//! | `http/` | the front-end over HTTP |
 //! | `metrics/` | what is counted |
 //! | `fault.rs`, `start_error.rs` | why a question is not answered; why a server does not start |
 
@@ -16,6 +17,7 @@ mod access;
 mod desk;
 mod door;
 mod fault;
+mod http;
 mod keys;
 mod log;
 mod metrics;
@@ -31,5 +33,5 @@ pub use door::TlsError;
 pub use log::LogForm;
 pub use network::trusted_proxy;
 pub use server::Server;
-pub use settings::{HTTP_PORT, Limits, RESP_PORT, Settings, TlsFiles};
+pub use settings::{HTTP_PORT, LEAST_MEMORY, Limits, MOST_MEMORY, RESP_PORT, Settings, TlsFiles};
 pub use start_error::StartError;

@@ -18,9 +18,12 @@ use tollgate_memory::{Manual, Memory, Monotonic};
 use crate::access::{Access, Free, Token, Tokens};
 use crate::desk::{Desk, Home, Policies};
 use crate::door::{self, Came, Door, Listener, Places, Serving, Speaks, Tls};
+use crate::http::Front;
 use crate::keys::Keys;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::resp::clients::Clients;
+use crate::resp::commands::Scripts;
 use crate::settings::{Limits, Settings};
 use crate::shared::Shared;
 use crate::start_error::StartError;
@@ -83,14 +86,17 @@ impl Server {
         let exposed = door::exposed(listeners.iter().map(|at| at.addr)).map(|addr| addr.port()).collect();
         let home = settings.store.map_or(Home::Embedded(memory), Home::Redis);
         let shared = Arc::new(Shared {
+            clients: Clients::new(clock().now()),
             desk: Desk::new(
                 home,
                 Policies::new(settings.policies),
                 Arc::new(Metrics::default()),
                 clock(),
-                Keys::default(),
+                Keys::new(settings.keys),
             ),
             access: Access::new(free, exposed, tokens, settings.tokens, clock(), Arc::clone(&log)),
+            http: Front::new(settings.hosts, settings.trusted_proxies.clone()),
+            scripts: Scripts::default(),
             log: Arc::clone(&log),
             next_id: AtomicU64::new(1),
             stopping,
@@ -112,6 +118,7 @@ impl Server {
             settled,
             within: limits.stop,
         };
+        server.tell(limits.connections);
         let mut senders = Vec::new();
         for number in 0..threads {
             let (sender, receiver) = unbounded_channel();
@@ -121,11 +128,23 @@ impl Server {
             server.threads.push(thread(&format!("tollgate-{number}"), run)?);
         }
         let places = Arc::new(Places::new(connections, &limits, settings.trusted_proxies));
-        let door = Door { places, threads: senders, turn: AtomicUsize::new(0), is_tls: tls.is_some(), log };
+        let metrics = Arc::clone(&shared.desk.metrics);
+        let door = Door { places, threads: senders, turn: AtomicUsize::new(0), is_tls: tls.is_some(), log, metrics };
         let watching = keep(shared, tls, limits, free == Free::Everything);
         let stopping = server.shared.stopping.clone();
         server.door = Some(thread("tollgate-door", move || open(door, listeners, stopping, watching))?);
         Ok(server)
+    }
+
+    /// Says where it listens, and that there is less room than there should be.
+    fn tell(&self, wanted: usize) {
+        let log = &self.shared.log;
+        for (speaks, addrs) in [("resp", &self.resp), ("http", &self.http)] {
+            addrs.iter().for_each(|addr| log.info("listening", &[("speaks", &speaks), ("addr", addr)]));
+        }
+        if self.connections < wanted {
+            log.warn("few_files", &[("connections", &self.connections), ("wanted", &wanted)]);
+        }
     }
 
     /// Where the Redis protocol is spoken; the first address if there are several.
@@ -173,6 +192,9 @@ impl Server {
     }
 
     fn end(&mut self) {
+        if self.door.is_some() {
+            self.shared.log.info("ending", &[]);
+        }
         let _ = self.stop.send(true);
         // The door hands on whoever was waiting, and lets go of the threads.
         if let Some(door) = self.door.take() {

@@ -15,6 +15,11 @@ pub const RESP_PORT: u16 = 7379;
 /// The port of HTTP.
 pub const HTTP_PORT: u16 = 7380;
 
+/// The least memory of the embedded store, in bytes.
+pub const LEAST_MEMORY: usize = tollgate_memory::LEAST_CAP;
+/// The most memory of the embedded store, in bytes.
+pub const MOST_MEMORY: usize = tollgate_memory::MOST_CAP;
+
 /// What a server is started with.
 #[derive(Clone, Debug)]
 pub struct Settings {

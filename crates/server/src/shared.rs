@@ -7,13 +7,21 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::desk::Desk;
+use crate::http::Front;
 use crate::log::Log;
+use crate::resp::clients::Clients;
+use crate::resp::commands::Scripts;
 
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) access: Access,
+    /// The connections that speak the Redis protocol.
+    pub(crate) clients: Clients,
+    pub(crate) http: Front,
     pub(crate) log: Arc<Log>,
+    /// Which scripts and libraries are loaded.
+    pub(crate) scripts: Scripts,
     /// The number of the next connection.
     pub(crate) next_id: AtomicU64,
     /// Whether the server is about to end: it is not ready any more, and takes no more connections.
@@ -26,17 +34,24 @@ pub(crate) struct Shared {
 impl Shared {
     /// What connections share in a test: the embedded store, nothing to tell, and no end.
     pub(crate) fn for_test() -> Arc<Self> {
+        Self::for_test_by(|| Box::new(tollgate_memory::Monotonic::new()))
+    }
+
+    /// The same by a clock.
+    pub(crate) fn for_test_by(clock: impl Fn() -> Box<dyn tollgate_core::Clock>) -> Arc<Self> {
         use crate::access::{Free, Tokens};
         use crate::desk::{Home, Policies};
-        use tollgate_memory::{LEAST_CAP, Memory, Monotonic};
+        use tollgate_memory::{LEAST_CAP, Memory};
 
         let log = Arc::new(Log::default());
-        let clock = || Box::new(Monotonic::new());
-        let home = Home::Embedded(Memory::new(LEAST_CAP));
+        let home = Home::Embedded(Memory::with_clock(LEAST_CAP, clock()));
         let (_, never) = watch::channel(false);
         Arc::new(Self {
-            desk: Desk::new(home, Policies::default(), Arc::default(), clock(), crate::keys::Keys::default()),
+            desk: Desk::new(home, Policies::default(), Arc::default(), clock(), crate::keys::Keys::new(1 << 20)),
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
+            clients: Clients::new(clock().now()),
+            http: Front::default(),
+            scripts: Scripts::default(),
             log,
             next_id: AtomicU64::new(1),
             stopping: never.clone(),

@@ -38,7 +38,8 @@ pub use tollgate_core::{
 };
 pub use tollgate_dialects::{RollingLimit, RollingOptions, RollingResult};
 pub use tollgate_memory::{Cached, DEFAULT_CAP, LEAST_CAP, MOST_CAP, Manual, Memory, Monotonic, SnapshotError, Stats};
-/// The store on Redis and Valkey, for limits that many processes share.
+/// The store on Redis and Valkey, and the client of the Tollgate server, for limits that many processes share:
+/// `redis::Redis::builder("tollgate://127.0.0.1:7379")`.
 #[cfg(feature = "redis")]
 pub use tollgate_redis as redis;
 

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<String, Error> {
     args.judge()?;
     let prefix = format!("tollgate-bench-{:08x}", server::seed() as u32);
     let subjects = args.what.iter().map(|what| Subject::new(what, &args.args)).collect::<Result<Vec<_>, _>>()?;
-    let target = args.store.target()?;
+    let target = args.store.redis()?;
     let mut fleet = Fleet::open(&target)?;
     let setting = Setting::of(&mut fleet, &target, args);
     let _ = writeln!(std::io::stderr(), "{}", setting.notice(&prefix, subjects.len()));

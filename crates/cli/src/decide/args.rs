@@ -7,19 +7,22 @@ use crate::server::StoreArgs;
 
 const CHECK: &str = "\
 Examples:
-  tollgate check user:42 \"100/min\" --store redis://127.0.0.1:6379
+  tollgate check user:42 \"100/min\"
   tollgate check user:42 \"100/min, 1000/h\" --cost 5 --full
+  tollgate check user:42 \"100/min\" --store redis://127.0.0.1:6379
   tollgate check build \"3/h\" --json --store redis+cluster://10.0.0.1,10.0.0.2
   tollgate check deploy \"1/10min\" && ./deploy.sh
 
-TOLLGATE_STORE names the store if --store does not. The key and a script in the
-server's cache are all that is left there; nothing is installed.
+Without --store and TOLLGATE_STORE the server on this machine decides, the one
+that tollgate serve starts. On a Redis the key and a script in the cache are all
+that is left; nothing is installed.
 Exit code: 0 allowed, 1 denied, 2 error. A store that does not answer is an
-error: nobody decides in its place.";
+error: nobody decides in its place. A Tollgate server that decided without its
+own store says so.";
 
 const PEEK: &str = "\
 Examples:
-  tollgate peek user:42 \"100/min\" --store redis://127.0.0.1:6379
+  tollgate peek user:42 \"100/min\"
   tollgate peek user:42 \"100/min, 1000/h\" --cost 5 --full --json
 
 Answers what check would, and charges nothing; remaining is what is left now.
@@ -27,10 +30,13 @@ Exit code: 0 it would be allowed, 1 denied, 2 error.";
 
 const RESET: &str = "\
 Examples:
+  tollgate reset user:42 \"100/min\"
   tollgate reset user:42 \"100/min\" --store redis://127.0.0.1:6379
 
 What the key used under this policy is forgotten; what it used under others
-stays. Exit code: 0 done, 2 error.";
+stays. A Tollgate server wants a token for it: the one in the URL, else
+TOLLGATE_TOKEN, else the one that a server on this machine left to its user.
+Exit code: 0 done, 2 error.";
 
 const REFUND: &str = "\
 Examples:

@@ -6,23 +6,35 @@ use tollgate_core::{Decision, Detail, OnError, Policy, Request, Source, Store};
 use tollgate_redis::{OpenError, Packaging, Redis};
 
 use crate::error::Error;
-use crate::server::{Fleet, StoreArgs, Trouble};
+use crate::server::{StoreArgs, Target, Trouble, token};
 
 /// People wait longer than requests do.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Opens the store, asks, and closes it.
 pub(crate) fn ask<T>(args: &StoreArgs, question: impl AsyncFnOnce(&Redis) -> Result<T, Error>) -> Result<T, Error> {
-    // Knocked at first: it tells better than the store what is wrong with a URL, a login or a certificate.
     let target = args.target()?;
-    Fleet::knock(&target)?;
+    let is_tollgate = target.is_tollgate();
+    let answer = asked(args, target, question);
+    if is_tollgate { answer.map_err(|error| Error::Tollgate(Box::new(error))) } else { answer }
+}
+
+fn asked<T>(
+    args: &StoreArgs,
+    target: Target,
+    question: impl AsyncFnOnce(&Redis) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // Knocked at first: it tells better than the store what is wrong with a URL, a login or a certificate.
+    let target = token::enter(target)?;
     let place = target.to_string();
-    let mut builder = Redis::builder(&args.url()?)
-        .deadline(PATIENCE)
-        .connect_timeout(PATIENCE)
-        .response_timeout(PATIENCE)
+    let mut builder =
+        Redis::builder(&args.url()).deadline(PATIENCE).connect_timeout(PATIENCE).response_timeout(PATIENCE);
+    if !target.is_tollgate() {
         // One question installs no library.
-        .packaging(Packaging::Script);
+        builder = builder.packaging(Packaging::Script);
+    } else if let Some(token) = &target.login.password {
+        builder = builder.token(token);
+    }
     if let Some(pem) = args.authority.pem()? {
         builder = builder.authority(pem);
     }
@@ -36,7 +48,8 @@ pub(crate) fn ask<T>(args: &StoreArgs, question: impl AsyncFnOnce(&Redis) -> Res
     })
 }
 
-/// Decides, or says that the store did not: nobody decides in its place here.
+/// Decides, or says that the store did not: nobody decides in its place here. A Tollgate server may have,
+/// without its own store; its decision says so.
 pub(crate) async fn decide(
     store: &Redis,
     policy: &Policy,
@@ -45,5 +58,5 @@ pub(crate) async fn decide(
 ) -> Result<(Decision, Vec<Detail>), Error> {
     let policy = policy.clone().with_on_error(OnError::Deny);
     let decided = store.check_full(&policy, key, request).await?;
-    if decided.0.source == Source::Home { Ok(decided) } else { Err(Error::Undecided) }
+    if decided.0.source == Source::Closed { Err(Error::Undecided) } else { Ok(decided) }
 }

@@ -1,7 +1,7 @@
 //! A decision of a store, for people and for programs.
 
 use serde::Serialize;
-use tollgate_core::{Cost, Decision, Detail, Policy, Wait};
+use tollgate_core::{Cost, Decision, Detail, Policy, Source, Wait};
 
 use crate::text::{self, Side, Table, grouped, shown_key};
 
@@ -55,6 +55,11 @@ impl Decided<'_> {
         }
         if decision.reset_after.get() > 0 {
             facts.push(format!("as new in {}", text::wait(Wait::After(decision.reset_after))));
+        }
+        match decision.source {
+            Source::Local => facts.push("decided by the server alone, since its store did not answer".to_owned()),
+            Source::Open => facts.push("let pass by the server, since its store did not answer".to_owned()),
+            Source::Home | Source::Closed => {}
         }
         format!("{} {verdict}: {}", shown(self.key), facts.join(", "))
     }

@@ -19,7 +19,7 @@ Examples:
   tollgate explain \"10/s gcra burst=20\" --json
   tollgate explain \"1/5s, 5/h\" --at 0s,1s,4.5s,5s
   tollgate explain 100/min --at 0sx60 --at 30sx60 --mode nary
-  tollgate explain 100/min --key user:42 --store redis://127.0.0.1:6379
+  tollgate explain 100/min --key user:42
 
 Events of --at are made by one key, in the order given. An event is a time and
 perhaps xCOST: 4.5s, 1500ms, 2minx5, or RFC 3339 such as 2026-01-05T09:00:00Z.

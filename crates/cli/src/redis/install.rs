@@ -73,7 +73,7 @@ struct Row {
 
 /// Runs the command; answers what to print.
 pub(crate) fn run(args: &InstallArgs) -> Result<Answer, Error> {
-    let target = Target::parse(&args.url, &args.authority)?;
+    let target = Target::redis(&args.url, &args.authority)?;
     let mut fleet = Fleet::open(&target)?;
     if args.scripts {
         return scripts::run(&mut fleet, args.check, args.json);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `target.rs` | where the servers are, read from a URL |
 //! | `args.rs` | how a command is told that |
+//! | `token.rs` | the token of a Tollgate server, and knocking with it |
 //! | `wire.rs`, `tls.rs` | one connection: a command, its reply |
 //! | `fleet.rs` | the nodes behind a URL: primaries, replicas, slots |
 //! | `value.rs` | replies and INFO, taken apart |
@@ -13,6 +14,7 @@ mod args;
 mod fleet;
 mod target;
 mod tls;
+pub(crate) mod token;
 mod trouble;
 pub(crate) mod value;
 mod wire;

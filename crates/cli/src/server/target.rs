@@ -9,17 +9,29 @@ use rustls::ClientConfig;
 
 use super::{Authority, Trouble, tls};
 
-const FORMS: &str = "redis://, rediss://, redis+cluster://, redis+sentinel:// or unix://";
+const FORMS: &str = "tollgate://, redis://, rediss://, redis+cluster://, redis+sentinel:// or unix://";
+const NO_CLUSTER: &str = "tollgate:// and one host: Tollgate servers make no cluster";
 const SENTINEL_PORT: u16 = 26_379;
+const TOLLGATE_PORT: u16 = 7379;
 
 /// Where the servers are and who we are there. It has no `Debug`: it holds a password.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) form: Form,
+    pub(crate) kind: Kind,
     pub(crate) hosts: Vec<Host>,
     pub(crate) login: Login,
     /// Whom to trust, if the way is encrypted.
     pub(crate) tls: Option<Arc<ClientConfig>>,
+}
+
+/// What is asked there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A Redis or Valkey.
+    Redis,
+    /// A Tollgate server.
+    Tollgate,
 }
 
 /// What stands behind the addresses.
@@ -54,7 +66,10 @@ impl Target {
         let (scheme, rest) = url.split_once("://").ok_or(Trouble::Url(FORMS))?;
         if scheme == "unix" {
             let (host, login) = read(url)?;
-            return Ok(Self { form: Form::One, hosts: vec![host], login, tls: None });
+            return Ok(Self { form: Form::One, kind: Kind::Redis, hosts: vec![host], login, tls: None });
+        }
+        if let Some(form) = scheme.strip_prefix("tollgate") {
+            return Self::tollgate(form, rest, authority);
         }
         let (form, encrypted) = match scheme.strip_prefix("rediss") {
             Some(form) => (form, true),
@@ -82,11 +97,62 @@ impl Target {
         }
         judge(&form, &found, &login)?;
         let tls = if encrypted { Some(tls::config(authority)?) } else { None };
-        Ok(Self { form, hosts: found, login, tls })
+        Ok(Self { form, kind: Kind::Redis, hosts: found, login, tls })
+    }
+
+    /// Reads a URL of a Redis or Valkey, for commands that are about those.
+    pub(crate) fn redis(url: &str, authority: &Authority) -> Result<Self, Trouble> {
+        let target = Self::parse(url, authority)?;
+        if target.is_tollgate() { Err(Trouble::NotRedis(target.to_string())) } else { Ok(target) }
+    }
+
+    fn tollgate(form: &str, rest: &str, authority: &Authority) -> Result<Self, Trouble> {
+        let tls = match form {
+            "" => None,
+            "s" => Some(tls::config(authority)?),
+            _ if form.contains('+') => return Err(Trouble::Url(NO_CLUSTER)),
+            _ => return Err(Trouble::Url(FORMS)),
+        };
+        let (front, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (who, host) = front.rsplit_once('@').unwrap_or(("", front));
+        if !path.is_empty() {
+            return Err(Trouble::Url("nothing behind the host of a Tollgate server"));
+        }
+        if host.contains(',') {
+            return Err(Trouble::Url(NO_CLUSTER));
+        }
+        let at = if who.is_empty() { "" } else { "@" };
+        let (host, mut login) = read(&format!("redis://{who}{at}{}", with_port(host, Some(TOLLGATE_PORT))))?;
+        if login.password.is_none() {
+            if who.contains(':') && login.user.is_some() {
+                return Err(Trouble::Url("TOKEN@ or NAME:TOKEN@ before the host"));
+            }
+            // Without a colon it is the token that stands there.
+            login.password = login.user.take();
+        }
+        Ok(Self { form: Form::One, kind: Kind::Tollgate, hosts: vec![host], login, tls })
     }
 }
 
 impl Target {
+    /// Whether the URL names a Tollgate server.
+    pub(crate) fn is_tollgate(&self) -> bool {
+        self.kind == Kind::Tollgate
+    }
+
+    /// The port, if the server is on this machine.
+    pub(crate) fn loopback_port(&self) -> Option<u16> {
+        let Some(Host::Tcp(name, port)) = self.hosts.first() else { return None };
+        let here = name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+        here.then_some(*port)
+    }
+
+    /// The same with another token.
+    pub(crate) fn with_token(&self, token: String) -> Self {
+        let login = Login { password: Some(token), ..self.login.clone() };
+        Self { login, ..self.clone() }
+    }
+
     /// Whether the URL names a cluster.
     pub(crate) fn is_cluster(&self) -> bool {
         self.form == Form::Cluster
@@ -106,7 +172,12 @@ impl fmt::Display for Target {
         if matches!(self.hosts.first(), Some(Host::Unix(_))) {
             return write!(f, "unix://{hosts}");
         }
-        let scheme = if self.tls.is_some() { "rediss" } else { "redis" };
+        let scheme = match (self.kind, self.tls.is_some()) {
+            (Kind::Redis, false) => "redis",
+            (Kind::Redis, true) => "rediss",
+            (Kind::Tollgate, false) => "tollgate",
+            (Kind::Tollgate, true) => "tollgates",
+        };
         let login = if self.login.user.is_some() || self.login.password.is_some() { "…@" } else { "" };
         match &self.form {
             Form::One if self.login.db != 0 => write!(f, "{scheme}://{login}{hosts}/{}", self.login.db),
@@ -181,6 +252,9 @@ mod tests {
             ("redis+cluster://u:secret@a:1,b:2,c", "redis+cluster://…@a:1,b:2,c:6379"),
             ("redis+sentinel://a,b:5/mymaster/2", "redis+sentinel://a:26379,b:5/mymaster"),
             ("unix:///run/redis.sock", "unix:///run/redis.sock"),
+            ("tollgate://localhost", "tollgate://localhost:7379"),
+            ("tollgate://secret@[::1]/", "tollgate://…@[::1]:7379"),
+            ("tollgates://ann:secret@h:1", "tollgates://…@h:1"),
         ] {
             assert_eq!(shown(url).as_deref(), Ok(expected), "{url}");
         }
@@ -189,10 +263,46 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_alone_before_the_host_of_a_tollgate_server_is_the_token() {
+        for (url, user, token) in [
+            ("tollgate://h", None, None),
+            ("tollgate://s%3Acret@h", None, Some("s:cret")),
+            ("tollgate://:secret@h", None, Some("secret")),
+            ("tollgate://ann:secret@h", Some("ann"), Some("secret")),
+        ] {
+            let login = Target::parse(url, &Authority::default()).ok().unwrap().login;
+            assert_eq!((login.user.as_deref(), login.password.as_deref()), (user, token), "{url}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_told_from_others_and_a_redis_from_a_tollgate_server() {
+        let target = |url: &str| Target::parse(url, &Authority::default()).ok().unwrap();
+        for (url, port) in [
+            ("tollgate://127.0.0.1", Some(7379)),
+            ("tollgate://127.9.9.9:5", Some(5)),
+            ("tollgate://[::1]:5", Some(5)),
+            ("tollgate://localhost:5", Some(5)),
+            ("tollgate://10.0.0.1", None),
+            ("tollgate://localhost.example.com", None),
+        ] {
+            assert_eq!(target(url).loopback_port(), port, "{url}");
+        }
+        assert!(Target::redis("redis://h", &Authority::default()).is_ok());
+        let error = Target::redis("tollgate://secret@h", &Authority::default()).err().unwrap().to_string();
+        assert!(error.contains("a Tollgate server") && !error.contains("secret"), "{error}");
+    }
+
+    #[test]
     fn wrong_urls_say_what_was_expected_and_not_what_was_given() {
         for url in [
             "localhost",
-            "tollgate://u:secret@a",
+            "tollgate://secret@a,b",
+            "tollgate://secret@a/1",
+            "tollgate://secret:@a",
+            "tollgate://secret@",
+            "tollgate+cluster://secret@a",
+            "tollgated://secret@a",
             "redis://a:secret@",
             "redis://secret:x:y",
             "redis://a,secret:5",

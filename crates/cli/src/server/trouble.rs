@@ -7,8 +7,12 @@ use std::fmt;
 pub(crate) enum Trouble {
     /// The URL: what was expected.
     Url(&'static str),
-    /// No store was named.
+    /// No Redis was named.
     NoStore,
+    /// The server of this place is no Redis, and the command is about those.
+    NotRedis(String),
+    /// The file with the token of a server: what is wrong with it.
+    Token(String),
     /// The certificates of `--ca`: the file, and what is wrong with it.
     Authority(String, String),
     /// It cannot be reached, or stopped answering.
@@ -43,10 +47,16 @@ impl Trouble {
     /// What to do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Url(_) => {
-                "for example redis://127.0.0.1:6379 or redis+cluster://10.0.0.1:6379,10.0.0.2:6379".to_owned()
-            }
+            Self::Url(_) => "for example tollgate://127.0.0.1:7379, redis://127.0.0.1:6379 or \
+                             redis+cluster://10.0.0.1:6379,10.0.0.2:6379"
+                .to_owned(),
             Self::NoStore => "for example --store redis://127.0.0.1:6379, or set TOLLGATE_STORE to it".to_owned(),
+            Self::NotRedis(_) => {
+                "name the Redis or Valkey itself, such as redis://127.0.0.1:6379; a Tollgate server needs \
+                                  nothing installed, and tells how it is at http://HOST:7380/readyz and /metrics"
+                    .to_owned()
+            }
+            Self::Token(_) => "or name the token: TOLLGATE_TOKEN, or tollgate://TOKEN@HOST".to_owned(),
             Self::Away { why, .. } if why.contains("certificate") => {
                 "name the certificates of the authority that signed the server's: --ca FILE".to_owned()
             }
@@ -70,7 +80,9 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Url(expected) => write!(f, "store URL: expected {expected}"),
-            Self::NoStore => f.write_str("no store was named, and there is none by default"),
+            Self::NoStore => f.write_str("no Redis was named, and there is none by default"),
+            Self::NotRedis(place) => write!(f, "expected a Redis or Valkey, found {place}, a Tollgate server"),
+            Self::Token(why) => write!(f, "the token of the server: {why}"),
             Self::Authority(path, why) => write!(f, "certificates {path}: {why}"),
             Self::Away { place, why } => write!(f, "{place} cannot be reached: {why}"),
             Self::Unknown(master) => write!(f, "no sentinel knows a master called {master}"),

@@ -92,15 +92,19 @@ impl Wire {
     }
 
     fn log_in(&mut self, login: &Login) -> Result<(), Trouble> {
-        match (&login.user, &login.password) {
-            (Some(user), password) => {
-                self.ask(&["AUTH", user, password.as_deref().unwrap_or_default()])?;
+        let answer = match (&login.user, &login.password) {
+            (Some(user), password) => self.ask(&["AUTH", user, password.as_deref().unwrap_or_default()]),
+            (None, Some(password)) => self.ask(&["AUTH", password]),
+            (None, None) => Ok(Value::Okay),
+        };
+        match answer {
+            // The words of such an error repeat the password.
+            Err(error) if error.is_unknown_command() => {
+                let (place, doing, code) = (self.place.clone(), "AUTH".to_owned(), "ERR".to_owned());
+                return Err(Trouble::Refused { place, doing, code, why: "unknown command".to_owned() });
             }
-            (None, Some(password)) => {
-                self.ask(&["AUTH", password])?;
-            }
-            (None, None) => {}
-        }
+            answer => answer?,
+        };
         if login.db != 0 {
             self.ask(&["SELECT", &login.db.to_string()])?;
         }

@@ -19,7 +19,13 @@ mod redis_script;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
+mod serve;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
+mod token;
+#[cfg(test)]
+mod tollgate;
 
 // The generator of the example log is an example program; the test of its log uses its files.
 #[cfg(test)]

@@ -46,9 +46,18 @@ pub(crate) fn json(text: &str) -> serde_json::Value {
 
 /// Runs `tollgate` with these arguments and this input.
 pub(crate) fn tollgate(args: &[&str], input: &[u8]) -> Run {
+    tollgate_in(args, input, &[])
+}
+
+/// The same in an environment with these variables. None of them tells of a store unless given, also no token
+/// that a server of this user left.
+pub(crate) fn tollgate_in(args: &[&str], input: &[u8], variables: &[(&str, &str)]) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .args(args)
         .env_remove("TOLLGATE_STORE")
+        .env_remove("TOLLGATE_TOKEN")
+        .env("XDG_RUNTIME_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/nobody"))
+        .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! magic, version, secret, time          header
-//! names: policy name, mode, limits      in the order of their numbers
-//! entries: length, then the key         identity, and the state as words
+//! spaces: number of the name and rank,  in this order
+//!         policy name, mode, limits
+//! entries: length, then the key         identity, rank, and the state as words
 //! zero                                  no more entries
 //! CRC32C of all before it
 //! ```
@@ -12,6 +13,8 @@
 //! synced and renamed; it is read twice, first for its checksum, so that a damaged one changes
 //! nothing. It holds the store's secret, and only its owner may read it. A charge made while the
 //! file is written is in it or not; one of several keys at once may be in it for some of them only.
+//!
+//! Version 1 had one policy a name and neither numbers nor ranks; it is still read.
 
 mod limits;
 mod read;
@@ -23,7 +26,11 @@ use std::io;
 /// The first word: "TOLLGATE".
 const MAGIC: u64 = u64::from_le_bytes(*b"TOLLGATE");
 /// The form described above.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// The oldest that is read.
+const OLDEST: u64 = 1;
+/// Where the rank of a key is in the word that tells its place.
+const RANK_SHIFT: u32 = 16;
 
 /// How a key's state is written.
 mod kind {
@@ -58,7 +65,7 @@ impl fmt::Display for SnapshotError {
             Self::Version(version) => {
                 write!(
                     f,
-                    "expected a snapshot of version {VERSION}, found version {version}; it is of another Tollgate"
+                    "expected a snapshot of version {OLDEST} to {VERSION}, found version {version}; it is of another Tollgate"
                 )
             }
             Self::Damaged(how) => {

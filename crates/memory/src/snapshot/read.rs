@@ -8,17 +8,19 @@ use std::sync::Arc;
 use tollgate_core::{Cell, Clock, KeyState, Limit, Policy, Reader};
 
 use super::limits::{read_limit, read_policy};
-use super::{MAGIC, SnapshotError, VERSION, kind};
+use super::{MAGIC, OLDEST, RANK_SHIFT, SnapshotError, VERSION, kind};
 use crate::clock::Source;
-use crate::ident::{Ident, SPACE_BITS, Secret};
+use crate::ident::{Ident, NAME_BITS, Secret};
 use crate::memory::{MOST_NAMES, Memory};
+use crate::names::MOST_RANKS;
 
 const DAMAGED_KEY: SnapshotError = SnapshotError::Damaged("a key that no store wrote");
 
 impl Memory {
     /// A store with the keys of the file at `path`, as if it had not stopped: time in between has
-    /// passed, by the machine's clock. The clock is the usual one unless another is given. `policies` are those of the new store; a name that is not among
-    /// them keeps the policy it had.
+    /// passed, by the machine's clock. The clock is the usual one unless another is given. `policies` are
+    /// those of the new store; a name that is not among them keeps the policy it had. A policy that is gone
+    /// is kept for as long as it has keys.
     pub fn restore(
         path: impl AsRef<Path>,
         cap: usize,
@@ -36,27 +38,31 @@ impl Memory {
         let memory = Self::with_secret(cap, Source::of(clock), head.secret);
         // Keys come in another order than they did, and a table that is nearly full may not take them so.
         memory.shared().budget.allow(memory.stats().cap / 4);
-        for saved in &head.policies {
-            let own = policies.iter().find(|policy| policy.name() == saved.name()).unwrap_or(saved);
-            memory.shared().space(own).map_err(|_| SnapshotError::Damaged("too many policy names"))?;
+        // Names keep their numbers, which are part of their keys' identities.
+        for saved in head.names.iter().filter_map(|ranks| ranks.first()?.as_ref()) {
+            let given = policies.iter().filter(|policy| policy.name() == saved.name());
+            let none = given.clone().next().is_none();
+            for policy in given.chain(none.then_some(saved)) {
+                memory.shared().space(policy).map_err(|_| SnapshotError::Damaged("too many policy names"))?;
+            }
         }
         loop {
             let entry = from.block()?;
             if entry.is_empty() {
                 break;
             }
-            memory.put_entry(&head.policies, &entry)?;
+            memory.put_entry(&head, &entry)?;
         }
         memory.shared().budget.allow(0);
         Ok(memory)
     }
 
-    fn put_entry(&self, policies: &[Policy], entry: &[u8]) -> Result<(), SnapshotError> {
+    fn put_entry(&self, head: &Head, entry: &[u8]) -> Result<(), SnapshotError> {
         let from = &mut Reader::new(entry);
         let mut read = || -> Option<_> {
             let (print, place) = (from.take()?, from.take()?);
-            let (mark, shard) = ((place >> 32) as u32, place as u32);
-            let saved = policies.get(usize::from(Ident::space(mark)))?;
+            let (mark, rank, shard) = ((place >> 32) as u32, place as u32 >> RANK_SHIFT, u32::from(place as u16));
+            let saved = head.names.get(usize::from(Ident::name(mark)))?.get(rank as usize)?.as_ref()?;
             let (cells, changed) = read_cells(saved, from)?;
             (print != 0 && from.is_done()).then_some((Ident { print, mark, shard }, saved, cells, changed))
         };
@@ -104,7 +110,8 @@ const MOST_CELLS: u64 = 128;
 
 struct Head {
     secret: Secret,
-    policies: Vec<Policy>,
+    /// By number of the name and rank. There is always a first.
+    names: Vec<Vec<Option<Policy>>>,
 }
 
 fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
@@ -112,24 +119,43 @@ fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
     if from.take() != Some(MAGIC) {
         return Err(SnapshotError::NotOne);
     }
-    match from.take() {
-        Some(VERSION) => {}
-        version => return Err(SnapshotError::Version(version.unwrap_or_default())),
+    let version = from.take().unwrap_or_default();
+    if !(OLDEST..=VERSION).contains(&version) {
+        return Err(SnapshotError::Version(version));
     }
     let mut rest = || -> Option<Head> {
         let secret = Secret([from.take()?, from.take()?, from.take()?]);
         let _time = from.moment()?;
-        let names = from.at_most(MOST_NAMES as u64)?;
-        let policies: Vec<Policy> = (0..names).map(|_| read_policy(from)).collect::<Option<_>>()?;
-        from.is_done().then_some(Head { secret, policies })
+        let mut names = Vec::new();
+        for number in 0..from.at_most((MOST_NAMES * MOST_RANKS) as u64)? {
+            let place = if version == OLDEST { number << RANK_SHIFT } else { from.take()? };
+            put_policy(&mut names, place, read_policy(from)?)?;
+        }
+        from.is_done().then_some(Head { secret, names })
     };
     let head = rest().ok_or(SnapshotError::Damaged("its policies"))?;
-    let mut names: Vec<&str> = head.policies.iter().map(Policy::name).collect();
+    let firsts = head.names.iter().filter_map(|ranks| ranks.first()?.as_ref());
+    let mut names: Vec<&str> = firsts.map(Policy::name).collect();
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(SnapshotError::Damaged("a policy name twice"));
     }
     Ok(head)
+}
+
+/// Puts the next policy into its place: a name begins with the first of its policies, and those that follow
+/// have its name.
+fn put_policy(names: &mut Vec<Vec<Option<Policy>>>, place: u64, policy: Policy) -> Option<()> {
+    let (number, rank) = (usize::try_from(place >> RANK_SHIFT).ok()?, usize::from(place as u16));
+    if rank == 0 && number == names.len() && number < MOST_NAMES {
+        names.push(vec![Some(policy)]);
+        return Some(());
+    }
+    let ranks = names.last_mut().filter(|ranks| rank >= ranks.len() && rank < MOST_RANKS)?;
+    let same = ranks.first()?.as_ref().is_some_and(|first| first.name() == policy.name());
+    ranks.resize(rank, None);
+    ranks.push(Some(policy));
+    (same && number + 1 == names.len()).then_some(())
 }
 
 /// Reads the whole file once. Its last word is the sum of all before it.
@@ -182,4 +208,4 @@ impl<R: Read> Blocks<R> {
     }
 }
 
-const _: () = assert!(SPACE_BITS <= 16, "a space is told by a mark's low bits");
+const _: () = assert!(NAME_BITS <= 16, "a name is told by a mark's low bits");

@@ -3,19 +3,19 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Clock, Writer};
 
 use super::limits::{can_be_written, write_limit, write_policy};
-use super::{MAGIC, SnapshotError, VERSION, kind};
-use crate::ident::{Ident, Secret};
+use super::{MAGIC, RANK_SHIFT, SnapshotError, VERSION, kind};
+use crate::ident::Secret;
 use crate::memory::Memory;
 use crate::record::Mirror;
 use crate::shard::{Shard, lock_slot};
 use crate::shared::{Shared, Times};
 use crate::slot::Locked;
+use crate::space::Space;
 
 impl Memory {
     /// Writes all keys to `path`, replacing what was there in one step. Others may check meanwhile;
@@ -83,7 +83,7 @@ impl<W: Write> Summed<W> {
 impl Shared {
     fn write_file(&self, path: &Path) -> Result<usize, SnapshotError> {
         let mut to = Summed { to: BufWriter::with_capacity(1 << 20, create(path)?), sum: 0 };
-        let (head, names) = self.head()?;
+        let (head, told) = self.head()?;
         to.put(&head)?;
         let (mut written, times) = (0, Times::default());
         for shard in self.shards.iter().chain(self.overflow.get()) {
@@ -93,12 +93,12 @@ impl Shared {
             let inner = shard.lock();
             for slot in shard.slots() {
                 let seen = slot.read();
-                // A name that came after the head was written has no place in it.
-                let named = usize::from(Ident::space(seen.mark())) < names;
-                if seen.is_empty() || !named || self.expired(&seen, &times) {
+                // A policy that came after the head was written has no place in it.
+                let Some(space) = self.names.space_of(&seen).filter(|space| told.has(space)) else { continue };
+                if seen.is_empty() || self.expired(&seen, &times) {
                     continue;
                 }
-                let entry = self.entry(shard, lock_slot(slot))?;
+                let entry = self.entry(shard, lock_slot(slot), space, &told)?;
                 entries.extend((entry.len() as u64).to_le_bytes());
                 entries.extend(entry);
                 written += 1;
@@ -114,49 +114,58 @@ impl Shared {
         Ok(written)
     }
 
-    /// The head, and how many names it has.
-    fn head(&self) -> Result<(Vec<u8>, usize), SnapshotError> {
-        let mut to = Writer::default();
-        let spaces: Vec<_> = (0..).map_while(|index| self.spaces.get(index).and_then(OnceLock::get)).collect();
-        let Secret([one, two, three]) = self.secret;
-        for word in [MAGIC, VERSION, one, two, three, self.clock.now().get(), spaces.len() as u64] {
-            to.put(word);
-        }
-        for space in &spaces {
-            if !can_be_written(space.own.limits()) {
+    /// The head, and which spaces it tells of.
+    fn head(&self) -> Result<(Vec<u8>, Told), SnapshotError> {
+        let (mut told, mut spaces) = (Told::default(), Writer::default());
+        for space in self.names.spaces() {
+            let written = can_be_written(space.own.limits());
+            if space.rank == 0 && !written {
                 return Err(SnapshotError::Policy(space.own.name().to_owned()));
             }
-            write_policy(&space.own, &mut to);
+            told.add(space, written);
+            if written {
+                spaces.put(u64::from(space.name) << RANK_SHIFT | u64::from(space.rank));
+                write_policy(&space.own, &mut spaces);
+            }
         }
-        let bytes = to.into_bytes();
+        let mut to = Writer::default();
+        let Secret([one, two, three]) = self.secret;
+        for word in [MAGIC, VERSION, one, two, three, self.clock.now().get(), told.written as u64] {
+            to.put(word);
+        }
+        let bytes = [to.into_bytes(), spaces.into_bytes()].concat();
         let mut head = (bytes.len() as u64).to_le_bytes().to_vec();
         head.extend(bytes);
-        Ok((head, spaces.len()))
+        Ok((head, told))
     }
 
     /// A key with its identity. Which shard it is in is told by a word, since overflow is one of them.
-    fn entry(&self, shard: &Shard, locked: Locked<'_>) -> Result<Vec<u8>, SnapshotError> {
+    fn entry(&self, shard: &Shard, locked: Locked<'_>, space: &Space, told: &Told) -> Result<Vec<u8>, SnapshotError> {
         let seen = locked.seen;
+        let place = self.shards.iter().position(|other| std::ptr::eq(other, shard)).unwrap_or(self.shards.len());
+        let (written, cannot) = (told.wrote(space), || SnapshotError::Policy(space.own.name().to_owned()));
+        // Cells that tell their limits themselves need the space for nothing else.
+        let rank = if written { u64::from(space.rank) } else { 0 };
         let mut to = Writer::default();
         to.put(seen.print);
-        let place = self.shards.iter().position(|other| std::ptr::eq(other, shard)).unwrap_or(self.shards.len());
-        to.put(u64::from(seen.mark()) << 32 | place as u64);
-        let space = self.spaces.get(usize::from(Ident::space(seen.mark()))).and_then(OnceLock::get);
-        let Some(space) = space else { return Err(SnapshotError::Damaged("a key of no policy")) };
+        to.put(u64::from(seen.mark()) << 32 | rank << RANK_SHIFT | place as u64);
         if !seen.boxed() {
             [kind::PACKED, seen.words[0], seen.words[1]].into_iter().for_each(|word| to.put(word));
-            return Ok(to.into_bytes());
+            return if written { Ok(to.into_bytes()) } else { Err(cannot()) };
         }
         let Some(record) = shard.record(Mirror::unpack(seen.words).record) else {
             return Err(SnapshotError::Damaged("a key without its record"));
         };
         let cells = record.each(&space.own);
         if record.is_own() {
+            if !written {
+                return Err(cannot());
+            }
             to.put(kind::OWN);
             cells.iter().for_each(|(_, cell)| cell.write(&mut to));
         } else {
             if !can_be_written(cells.iter().map(|(limit, _)| limit)) {
-                return Err(SnapshotError::Policy(space.own.name().to_owned()));
+                return Err(cannot());
             }
             to.put(kind::CHANGED);
             to.put(cells.len() as u64);
@@ -166,5 +175,39 @@ impl Shared {
             }
         }
         Ok(to.into_bytes())
+    }
+}
+
+/// The spaces there were when the head was written, and whether it tells of them: limits that only a dialect
+/// can build have no written form.
+#[derive(Default)]
+struct Told {
+    /// By number of the name and rank.
+    names: Vec<Vec<bool>>,
+    written: usize,
+}
+
+impl Told {
+    /// Adds the next one.
+    fn add(&mut self, space: &Space, written: bool) {
+        if space.rank == 0 {
+            self.names.push(Vec::new());
+        }
+        if let Some(ranks) = self.names.last_mut() {
+            ranks.push(written);
+        }
+        self.written += usize::from(written);
+    }
+
+    fn get(&self, space: &Space) -> Option<bool> {
+        self.names.get(usize::from(space.name))?.get(usize::from(space.rank)).copied()
+    }
+
+    fn has(&self, space: &Space) -> bool {
+        self.get(space).is_some()
+    }
+
+    fn wrote(&self, space: &Space) -> bool {
+        self.get(space) == Some(true)
     }
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::{Scope, Scopes};
 use crate::desk::Home;
 use crate::resp;
-use crate::resp::commands::table::{COMMANDS, Command};
+use crate::resp::commands::table::{Command, every};
 use crate::resp::session::Session;
 use crate::shared::Shared;
 
@@ -19,11 +19,10 @@ const ANYBODY: &[&str] =
 
 /// The command with as few arguments as it takes.
 fn call(command: &Command) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n${}\r\n{}\r\n", command.arity.abs(), command.name.len(), command.name);
+    let mut bytes = format!("*{}\r\n", command.arity.abs());
     // The key, then a policy, then numbers: the commands of our own do what they are asked with these.
-    for argument in
-        ["user:42", "100/min", "1", "1790000000000000"].iter().cycle().take(command.arity.unsigned_abs() as usize - 1)
-    {
+    let arguments = ["user:42", "100/min", "1", "1790000000000000"].into_iter().cycle();
+    for argument in command.name.split('|').chain(arguments).take(command.arity.unsigned_abs() as usize) {
         bytes += &format!("${}\r\n{argument}\r\n", argument.len());
     }
     bytes.into_bytes()
@@ -48,8 +47,11 @@ fn run(test: impl Future<Output = ()>) {
 
 #[test]
 fn commands_without_a_scope_are_those_that_change_nothing() {
-    for command in COMMANDS.iter().filter(|command| command.scope.is_none()) {
-        assert!(ANYBODY.contains(&command.name), "{} needs a scope, or is harmless and named here", command.name);
+    for command in every().filter(|command| command.scope.is_none()) {
+        let name = command.name.split('|').next().unwrap();
+        // Parts have scopes of their own; a command of parts alone is there for its HELP.
+        let helps = command.word() == "HELP" || command.parts.iter().any(|part| part.word() == "HELP");
+        assert!(ANYBODY.contains(&name) || helps, "{} needs a scope, or is harmless and named here", command.name);
     }
 }
 
@@ -58,7 +60,7 @@ fn without_a_token_or_with_the_wrong_scopes_every_command_is_refused_and_changes
     run(async {
         let shared = Shared::for_test();
         let Home::Embedded(memory) = &shared.desk.home else { panic!("the embedded store") };
-        for command in COMMANDS {
+        for command in every() {
             let Some(scope) = command.scope else { continue };
             let said = answer(&shared, Scopes::NONE, command).await;
             assert!(said.starts_with("-NOAUTH "), "{}: {said}", command.name);
@@ -76,7 +78,7 @@ fn without_a_token_or_with_the_wrong_scopes_every_command_is_refused_and_changes
 fn with_the_right_scope_alone_no_command_is_refused_for_it() {
     run(async {
         let shared = Shared::for_test();
-        for command in COMMANDS {
+        for command in every() {
             let scopes = command.scope.map_or(Scopes::NONE, |scope| Scopes::NONE.with(scope));
             let said = answer(&shared, scopes, command).await;
             let refused = ["-NOAUTH ", "-NOPERM "].iter().any(|word| said.starts_with(word));
@@ -90,7 +92,7 @@ fn in_a_transaction_every_command_needs_its_scope_too() {
     run(async {
         let shared = Shared::for_test();
         let Home::Embedded(memory) = &shared.desk.home else { panic!("the embedded store") };
-        for command in COMMANDS.iter().filter(|command| command.scope.is_some_and(|scope| scope != Scope::Check)) {
+        for command in every().filter(|command| command.scope.is_some_and(|scope| scope != Scope::Check)) {
             let addr: SocketAddr = "127.0.0.1:7379".parse().unwrap();
             let session = Session::new(1, addr, addr, Scopes::NONE.with(Scope::Check));
             let (mut client, server) = tokio::io::duplex(64 << 10);

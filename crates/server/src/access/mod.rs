@@ -89,7 +89,7 @@ impl Access {
     pub(crate) fn login(&self, token: &[u8], peer: IpAddr) -> Result<Scopes, Fault> {
         if let Some(wait) = self.throttle.wait(peer) {
             let text = format!("too many failed logins from {}; try again in {wait}", Prefix::of(peer));
-            return Err(Fault::new(Code::WrongPass, text));
+            return Err(Fault::new(Code::Throttled, text));
         }
         let tokens = Arc::clone(&self.tokens.read().unwrap_or_else(PoisonError::into_inner));
         tokens.find(token).ok_or_else(|| {
@@ -218,7 +218,7 @@ mod tests {
         // Not even the right token says that it is.
         for ip in [guesser, neighbour] {
             let fault = access.login(token.text().as_bytes(), ip).unwrap_err();
-            assert_eq!(fault.code, Code::WrongPass);
+            assert_eq!(fault.code, Code::Throttled);
             assert!(fault.text.starts_with("too many failed logins from 2001:db8::/64; try again in "), "{fault}");
         }
         assert_eq!(access.login(token.text().as_bytes(), other), Ok(Scopes::ALL));

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::places::NoPlace;
 use super::{Came, Listener, Places, Speaks, listen};
 use crate::log::Log;
+use crate::metrics::{Metrics, Refused};
 
 /// How long the door rests after an error, at first and at most.
 const REST: Duration = Duration::from_millis(10);
@@ -30,6 +31,7 @@ pub(crate) struct Door {
     /// Whether a line can be written before a handshake.
     pub(crate) is_tls: bool,
     pub(crate) log: Arc<Log>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// Takes connections until the server ends; then those that were waiting.
@@ -99,6 +101,10 @@ impl Door {
 
     /// Says why, if it can be said at once, and hangs up.
     fn refuse(&self, stream: &TcpStream, peer: SocketAddr, speaks: Speaks, why: NoPlace) {
+        self.metrics.refused(match why {
+            NoPlace::All(_) => Refused::Full,
+            NoPlace::One(_) => Refused::Peer,
+        });
         self.log.warn("connection_refused", &[("peer", &peer.ip()), ("because", &why)]);
         if self.is_tls {
             return;

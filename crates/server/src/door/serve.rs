@@ -11,6 +11,8 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::{Came, Speaks, Tls};
+use crate::http;
+use crate::metrics::Refused;
 use crate::resp;
 use crate::resp::session::Session;
 use crate::shared::Shared;
@@ -73,9 +75,14 @@ async fn encrypted(
     drop(leaving);
     match shaken {
         Ok(Ok(stream)) => Box::pin(speak(shared, stream, speaks, peer, local)).await,
-        Ok(Err(error)) => shared.log.info("handshake_failed", &[("peer", &peer.ip()), ("because", &error)]),
-        Err(_) => shared.log.info("handshake_failed", &[("peer", &peer.ip()), ("because", &"it took too long")]),
+        Ok(Err(error)) => failed(&shared, peer, &error),
+        Err(_) => failed(&shared, peer, &"it took too long"),
     }
+}
+
+fn failed(shared: &Shared, peer: SocketAddr, because: &dyn std::fmt::Display) {
+    shared.desk.metrics.refused(Refused::Tls);
+    shared.log.info("handshake_failed", &[("peer", &peer.ip()), ("because", because)]);
 }
 
 async fn speak<S>(shared: Arc<Shared>, stream: S, speaks: Speaks, peer: SocketAddr, local: SocketAddr)
@@ -87,8 +94,7 @@ where
             let session = session(&shared, peer, local);
             resp::serve(shared, stream, session).await;
         }
-        // The front-end over HTTP is called here: crate::http::serve(shared, stream, peer, local).await
-        Speaks::Http => {}
+        Speaks::Http => http::serve(shared, stream, peer, local).await,
     }
 }
 

@@ -1,5 +1,101 @@
 //! The keys of the other conventions: what their clients find at the keys they name.
+//!
+//! A key is alive up to and including the microsecond it expires at, as Redis has it by the millisecond. Bytes are
+//! counted for all that a key takes; at the cap what has expired goes first, and what has not stays: a plain key
+//! is then refused, and the limiters of new keys share few states.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `entry.rs` | what a key holds, and the bytes it takes |
+//! | `table.rs` | the keys of all databases in an order of their own, and when they expire |
+//! | `plain.rs` | what commands do with text: GET, SET, INCR, EXPIRE, DEL, … |
+//! | `scan.rs`, `glob.rs` | looking at all keys bit by bit; which names match a pattern |
+//! | `limiter.rs`, `rolling.rs` | calls of the dialects, decided on the keys they name; on several keys at once |
+//! | `api.rs` | seed 001's counters, and the data beside them |
+//! | `overflow.rs` | the states that limiters share when there is no memory for their own |
+
+mod api;
+mod entry;
+mod glob;
+mod limiter;
+mod overflow;
+mod plain;
+mod rolling;
+mod scan;
+mod table;
+
+use tollgate_core::Timestamp;
+
+pub(crate) use glob::matches;
+pub(crate) use limiter::Spoken;
+pub(crate) use plain::{Condition, Expiry, Put};
+pub(crate) use scan::Scan;
+pub(crate) use table::number;
+
+use crate::fault::{Code, Fault};
+use overflow::Overflow;
+use table::Table;
+
+/// Databases, as SELECT counts them.
+pub(crate) const DATABASES: usize = 16;
+
+/// The longest name of a key, in bytes.
+pub(crate) const LONGEST_NAME: usize = 4_096;
 
 /// All keys of all databases.
-#[derive(Debug, Default)]
-pub(crate) struct Keys {}
+#[derive(Debug)]
+pub(crate) struct Keys {
+    table: Table,
+    overflow: Overflow,
+}
+
+/// What the keys take, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Keys of all databases, some of which may have expired just now.
+    pub(crate) keys: usize,
+    /// Bytes they take, and the shared states too.
+    pub(crate) bytes: usize,
+    /// Calls that were decided on a shared state, for lack of memory.
+    pub(crate) overflowed: u64,
+}
+
+impl Keys {
+    /// No key, and memory for `cap` bytes of them. An eighth is for what new keys share at the cap.
+    pub(crate) fn new(cap: usize) -> Self {
+        let shared = cap / 8;
+        Self { table: Table::new(cap - shared), overflow: Overflow::new(shared) }
+    }
+
+    /// What they take.
+    pub(crate) fn counts(&self) -> Counts {
+        let keys = (0..DATABASES).map(|db| self.table.len(db as u8)).sum();
+        Counts { keys, bytes: self.table.bytes() + self.overflow.bytes(), overflowed: self.overflow.uses() }
+    }
+
+    /// Forgets the keys of a database, or of all.
+    pub(crate) fn flush(&mut self, db: Option<u8>) {
+        self.table.flush(db);
+        if db.is_none() {
+            self.overflow.flush();
+        }
+    }
+
+    /// The keys of a database: some of them may have expired just now.
+    pub(crate) fn len(&mut self, db: u8, now: Timestamp) -> usize {
+        self.table.sweep(now);
+        self.table.len(db)
+    }
+}
+
+/// The key holds something else.
+fn wrong_type() -> Fault {
+    Fault::new(Code::WrongType, "Operation against a key holding the wrong kind of value")
+}
+
+fn check_name(key: &[u8]) -> Result<(), Fault> {
+    if key.len() <= LONGEST_NAME {
+        return Ok(());
+    }
+    Err(Fault::wrong(format!("key: expected at most {LONGEST_NAME} bytes, found {}; hash longer ones", key.len())))
+}

@@ -1,37 +1,200 @@
 //! What the server counts of itself. Counting is an addition to an atomic; wording is done by whoever looks.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `policy.rs` | decisions under one policy |
+//! | `histogram.rs` | how long answers took |
+//! | `families.rs` | everything that is told, gathered |
+//! | `exposition.rs` | the same as OpenMetrics text |
+//!
+//! Labels are names of policies and limits, words of tables and nothing else: never a key. Callers choose
+//! policies, so only the first 100 are told apart, and their limits up to a number.
 
+mod exposition;
+mod families;
+mod histogram;
 mod policy;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use tollgate_core::Policy;
 
+use crate::fault::Code;
+use crate::http;
+use crate::resp::commands::{Command, table};
+pub(crate) use exposition::exposition;
 pub(crate) use policy::PolicyCounts;
 
 /// Policies that are counted by themselves; more are counted together.
 const MOST_POLICIES: usize = 100;
+/// Limits of all of them that are told apart.
+const MOST_LIMITS: usize = 1_000;
+
+/// The side that a connection came in at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrontEnd {
+    Resp,
+    Http,
+}
+
+impl FrontEnd {
+    pub(crate) const ALL: [Self; 2] = [Self::Resp, Self::Http];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Resp => "resp",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// Why a connection was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// There are as many as the server takes.
+    Full,
+    /// There are as many as one peer may have.
+    Peer,
+    /// No TLS came of it.
+    Tls,
+}
+
+impl Refused {
+    pub(crate) const ALL: [Self; 3] = [Self::Full, Self::Peer, Self::Tls];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Peer => "peer",
+            Self::Tls => "tls",
+        }
+    }
+}
 
 /// The counters of a server.
-#[derive(Default)]
 pub(crate) struct Metrics {
-    policies: Mutex<HashMap<Box<str>, Arc<PolicyCounts>>>,
+    policies: Mutex<Counted>,
     others: Arc<PolicyCounts>,
+    /// Runs of each command, by its place in the table.
+    commands: Box<[AtomicU64]>,
+    /// The place of TG.CHECK among them.
+    check: usize,
+    /// Requests of each route, by its place in the list.
+    routes: Box<[AtomicU64]>,
+    /// Error replies by their code.
+    faults: [AtomicU64; Code::ALL.len()],
+    /// HTTP answers from 400 to 599 that were errors.
+    statuses: Box<[AtomicU64]>,
+    connections: [AtomicI64; FrontEnd::ALL.len()],
+    refused: [AtomicU64; Refused::ALL.len()],
+    took: histogram::Histogram,
+    started: SystemTime,
+}
+
+/// Policies that are counted by themselves.
+#[derive(Default)]
+struct Counted {
+    /// By label and limits: a name may be given to several policies.
+    by_policy: HashMap<(String, String), Arc<PolicyCounts>>,
+    limits: usize,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let counters = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect();
+        Self {
+            policies: Mutex::default(),
+            others: Arc::new(PolicyCounts::of_others()),
+            commands: counters(table::COMMANDS.len()),
+            check: table::COMMANDS.iter().position(|command| command.name == "TG.CHECK").unwrap_or_default(),
+            routes: counters(http::ROUTES.len()),
+            faults: Default::default(),
+            statuses: counters(200),
+            connections: Default::default(),
+            refused: Default::default(),
+            took: Default::default(),
+            started: SystemTime::now(),
+        }
+    }
 }
 
 impl Metrics {
     /// The counters of a policy: its own while there are few, else those of all others.
     pub(crate) fn policy(&self, policy: &Policy) -> Arc<PolicyCounts> {
-        let label = if policy.name().is_empty() { policy.to_string() } else { policy.name().to_owned() };
-        let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counts) = policies.get(label.as_str()) {
+        let id = (policy::label(policy), policy.to_string());
+        let mut counted = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counts) = counted.by_policy.get(&id) {
             return Arc::clone(counts);
         }
-        if policies.len() >= MOST_POLICIES {
+        if counted.by_policy.len() >= MOST_POLICIES {
             return Arc::clone(&self.others);
         }
-        let counts = Arc::new(PolicyCounts::new(policy));
-        policies.insert(label.into(), Arc::clone(&counts));
+        let counts = Arc::new(PolicyCounts::new(policy, MOST_LIMITS - counted.limits));
+        counted.limits = (counted.limits + counts.limits.len()).min(MOST_LIMITS);
+        counted.by_policy.insert(id, Arc::clone(&counts));
         counts
     }
+
+    /// Counts a run of a command of the table.
+    pub(crate) fn command(&self, command: &'static Command) {
+        let place = table::COMMANDS.iter().position(|other| std::ptr::eq(other, command));
+        place.and_then(|place| self.commands.get(place)).inspect(|counter| add(counter, 1));
+    }
+
+    /// Counts checks that were decided by one call.
+    #[inline]
+    pub(crate) fn checks(&self, count: usize) {
+        self.commands.get(self.check).inspect(|counter| add(counter, count as u64));
+    }
+
+    /// Counts an error reply.
+    pub(crate) fn fault(&self, code: Code) {
+        let place = Code::ALL.iter().position(|other| other.word() == code.word());
+        place.and_then(|place| self.faults.get(place)).inspect(|counter| add(counter, 1));
+    }
+
+    /// Counts a request of the route at that place of the list.
+    pub(crate) fn http_request(&self, place: usize) {
+        self.routes.get(place).inspect(|counter| add(counter, 1));
+    }
+
+    /// Counts an answer that is an error.
+    pub(crate) fn http_error(&self, status: u16) {
+        let place = usize::from(status).checked_sub(400);
+        place.and_then(|place| self.statuses.get(place)).inspect(|counter| add(counter, 1));
+    }
+
+    /// Counts how long it took to answer what came at once.
+    #[inline]
+    pub(crate) fn took(&self, took: Duration) {
+        self.took.count(took);
+    }
+
+    /// Counts a connection that was not taken.
+    pub(crate) fn refused(&self, why: Refused) {
+        self.refused.get(why as usize).inspect(|counter| add(counter, 1));
+    }
+
+    /// Counts a connection for as long as the answer lives.
+    pub(crate) fn connection(&self, front: FrontEnd) -> Connected<'_> {
+        let count = &self.connections[front as usize];
+        count.fetch_add(1, Ordering::Relaxed);
+        Connected(count)
+    }
+}
+
+/// A connection that is counted.
+pub(crate) struct Connected<'a>(&'a AtomicI64);
+
+impl Drop for Connected<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
 }

@@ -8,40 +8,47 @@ use std::sync::Arc;
 
 use tollgate_core::{Decision, LONGEST_KEY, Request};
 
-use super::commands::Args;
+use super::commands::{Args, read_check};
 use super::decode::Place;
 use super::session::Session;
 use super::writer::Writer;
 use crate::access::Scope;
-use crate::desk::Known;
+use crate::desk::{Known, Tells};
 use crate::fault::Fault;
 use crate::shared::Shared;
 
 /// Checks decided by one call.
 pub(crate) const MOST: usize = 64;
 
-/// Checks of one policy that wait to be decided.
+/// What checks ask that differ in the key alone.
+#[derive(Debug)]
+pub(crate) struct Repeated {
+    /// The bytes of a command from its policy on: equal bytes ask the same.
+    tail: Box<[u8]>,
+    known: Arc<Known>,
+    request: Request,
+    tells: Tells,
+    source: bool,
+}
+
+/// Checks of one kind that wait to be decided.
 #[derive(Default)]
 pub(crate) struct Batch {
-    known: Option<Arc<Known>>,
+    kind: Option<Arc<Repeated>>,
     keys: Vec<Place>,
     decisions: Vec<Decision>,
 }
 
 impl Batch {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
     pub(crate) fn is_full(&self) -> bool {
         self.keys.len() >= MOST
     }
 
-    /// Takes a command that is a plain check of the policy that is waited for, or of the first one;
-    /// `false` if it has to be run by itself, after what waits. `from` is where the command's bytes begin.
+    /// Takes a command that is a check of the kind that is waited for, or of the first one; `false` if it has
+    /// to be run by itself, after what waits. `from` is where the command's bytes begin.
     #[inline]
     pub(crate) fn takes(&mut self, args: &Args<'_>, from: usize, session: &mut Session, shared: &Shared) -> bool {
-        let [name, key, text] = args.places else { return false };
+        let [name, key, policy, ..] = args.places else { return false };
         let bytes = args.bytes;
         if !bytes[name.clone()].eq_ignore_ascii_case(b"TG.CHECK")
             || key.is_empty()
@@ -51,17 +58,18 @@ impl Batch {
         {
             return false;
         }
-        let text = &bytes[text.clone()];
-        if session.latest.as_ref().is_none_or(|(latest, _)| **latest != *text) {
-            // A wrong one is answered by the command.
-            let Ok(known) = shared.desk.policy(text, None) else { return false };
-            session.latest = Some((text.into(), known));
+        let tail = &bytes[policy.start..];
+        if session.latest.as_ref().is_none_or(|latest| *latest.tail != *tail) {
+            match Repeated::read(args, tail, shared) {
+                Some(kind) => session.latest = Some(Arc::new(kind)),
+                None => return false,
+            }
         }
-        let Some((_, known)) = &session.latest else { return false };
-        match &self.known {
-            Some(waiting) if !self.keys.is_empty() && !Arc::ptr_eq(waiting, known) => return false,
-            Some(waiting) if Arc::ptr_eq(waiting, known) => {}
-            _ => self.known = Some(Arc::clone(known)),
+        let Some(latest) = &session.latest else { return false };
+        match &self.kind {
+            Some(waiting) if Arc::ptr_eq(waiting, latest) => {}
+            Some(_) if !self.keys.is_empty() => return false,
+            _ => self.kind = Some(Arc::clone(latest)),
         }
         self.keys.push(from + key.start..from + key.end);
         true
@@ -70,13 +78,18 @@ impl Batch {
     /// Decides what waits, and writes the replies.
     #[inline]
     pub(crate) async fn decide(&mut self, bytes: &[u8], shared: &Shared, out: &mut Writer) {
-        let Some(known) = self.known.as_deref().filter(|_| !self.keys.is_empty()) else { return };
+        let Some(kind) = self.kind.as_deref().filter(|_| !self.keys.is_empty()) else { return };
         let mut keys = [&[][..]; MOST];
         for (key, place) in keys.iter_mut().zip(&self.keys) {
             *key = bytes.get(place.clone()).unwrap_or_default();
         }
         let keys = &keys[..self.keys.len().min(MOST)];
-        match shared.desk.check_many(known, keys, &Request::ONE, &mut self.decisions).await {
+        shared.desk.metrics.checks(keys.len());
+        let rest = kind.tells != Tells::Flat;
+        match shared.desk.check_many(&kind.known, keys, &kind.request, &mut self.decisions).await {
+            Ok(()) if rest || kind.source => {
+                self.decisions.iter().for_each(|decision| out.decision(decision, rest, &[], kind.source));
+            }
             Ok(()) => self.decisions.iter().for_each(|decision| out.flat(decision)),
             Err(error) => {
                 let fault = Fault::from(error);
@@ -84,5 +97,19 @@ impl Batch {
             }
         }
         self.keys.clear();
+    }
+}
+
+impl Repeated {
+    /// Nothing if the command is wrong, which it says better by itself, or asks for each limit's part, which
+    /// is told one by one.
+    #[cold]
+    fn read(args: &Args<'_>, tail: &[u8], shared: &Shared) -> Option<Self> {
+        let (ask, source) = read_check(args, shared, false).ok()?;
+        if ask.tells == Tells::Full {
+            return None;
+        }
+        let request = ask.request();
+        Some(Self { tail: tail.into(), known: ask.part.known, request, tells: ask.tells, source })
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
@@ -20,6 +20,7 @@ use super::decode::{Bounds, Frame, Place, decode};
 use super::session::{Queue, Session};
 use super::writer::Writer;
 use crate::fault::{Code, Fault};
+use crate::metrics::FrontEnd;
 use crate::shared::Shared;
 
 /// Bytes that are read at once, at first and in long pipelines.
@@ -42,8 +43,17 @@ pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut connection =
-        Connection { shared, stream, session, input: Vec::new(), out: Writer::default(), places: Vec::new() };
+    let metrics = Arc::clone(&shared.desk.metrics);
+    let _counted = metrics.connection(FrontEnd::Resp);
+    let _listed = shared.clients.list(&session, shared.desk.clock.now());
+    let mut connection = Connection {
+        shared: Arc::clone(&shared),
+        stream,
+        session,
+        input: Vec::new(),
+        out: Writer::default(),
+        places: Vec::new(),
+    };
     // Whatever ended it, there is nobody to tell.
     let _ = connection.run().await;
 }
@@ -79,7 +89,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if came == 0 {
                 return Ok(());
             }
+            let began = Instant::now();
             self.answer(&mut batch).await?;
+            self.count(began);
             self.write().await?;
             if self.session.ends {
                 return self.stream.shutdown().await;
@@ -89,6 +101,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.input.reserve(2 * self.input.capacity());
             }
         }
+    }
+
+    /// Counts what was answered at once.
+    fn count(&mut self, began: Instant) {
+        let metrics = &self.shared.desk.metrics;
+        metrics.took(began.elapsed());
+        self.out.faults.drain(..).for_each(|code| metrics.fault(code));
     }
 
     /// Makes room to read into; answers how much there is.
@@ -153,7 +172,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Runs one command, or lets it wait for EXEC.
     async fn command(&mut self, args: Args<'_>) {
         let command = match commands::admit(&args, &self.session) {
-            Ok(command) => command,
+            Ok(command) => {
+                self.shared.desk.metrics.command(command);
+                command
+            }
+            Err(fault) if args.is(0, "EXEC") => {
+                // A wrong EXEC ends what it should have run.
+                self.session.queue = None;
+                let text = format!("Transaction discarded because of: {fault}");
+                return self.out.fault(&Fault::new(Code::ExecAbort, text));
+            }
             Err(fault) => {
                 if let Some(queue) = &mut self.session.queue {
                     queue.spoiled = true;
@@ -182,7 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let text = format!("expected at most {QUEUE} commands and {QUEUE_BYTES} bytes before EXEC");
             return self.out.fault(&Fault::wrong(text));
         }
-        queue.commands.push((args.bytes.into(), args.places.into()));
+        queue.commands.push(args.bytes.into());
         self.out.simple("QUEUED");
     }
 
@@ -204,10 +232,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Runs commands with the keys held, up to one that has to be waited for.
     fn exec_some(&mut self, queue: &Queue, next: &mut usize) -> Option<Asked> {
-        let Self { shared, session, out, .. } = self;
+        let Self { shared, session, out, places, .. } = self;
         let mut keys = shared.desk.keys();
-        while let Some((bytes, places)) = queue.commands.get(*next) {
+        while let Some(bytes) = queue.commands.get(*next) {
             *next += 1;
+            // They were taken before, so they are right.
+            let _ = decode(bytes, &Bounds::KNOWN, places);
             let args = Args { bytes, places };
             let command = match commands::admit(&args, session) {
                 Ok(command) => command,

@@ -26,7 +26,7 @@ impl Bounds {
 }
 
 /// The longest inline command, and the longest line that announces a length.
-const LONGEST_LINE: usize = 64;
+pub(crate) const LONGEST_LINE: usize = 64;
 
 /// A part of the bytes.
 pub(crate) type Place = std::ops::Range<usize>;
@@ -162,7 +162,7 @@ fn other_line(rest: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mi
         return Ok(None);
     }
     let negative = rest[..end].strip_prefix(b"-").filter(|digits| {
-        !digits.is_empty() && digits.len() < 10 && digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit)
+        !digits.is_empty() && digits.len() < 19 && digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit)
     });
     Ok(Some((negative.map(|_| -1), at + end + 2)))
 }
@@ -171,8 +171,7 @@ fn other_line(rest: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mi
 fn inline(bytes: &[u8], places: &mut Vec<Place>) -> Result<Frame, Mistake> {
     let Some(end) = bytes.iter().take(LONGEST_LINE).position(|byte| *byte == b'\n') else {
         // A line that cannot become PING any more need not be waited for.
-        let start = bytes.iter().take(b"PING\r".len());
-        let is_ping = start.zip(b"PING\r").all(|(byte, ping)| byte.eq_ignore_ascii_case(ping));
+        let is_ping = b"PING\r".get(..bytes.len()).is_some_and(|start| bytes.eq_ignore_ascii_case(start));
         return if is_ping || bytes == b"\r" { Ok(Frame::Incomplete) } else { Err(Mistake::Inline) };
     };
     let line = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
@@ -222,7 +221,9 @@ mod tests {
         for cut in 1..5 {
             assert_eq!(read(&b"PING\r\n"[..cut]).map(|read| read.0), Ok(Frame::Incomplete));
         }
-        for line in ["POST / HTTP/1.1\r\n", "GET", "P\r\n", "Host: x\r\n", "GET / HTTP/1.1\r\nHost: a\r\n", "PINGS"] {
+        for line in
+            ["POST / HTTP/1.1\r\n", "GET", "P\r\n", "Host: x\r\n", "GET / HTTP/1.1\r\nHost: a\r\n", "PINGS", "PING\rx"]
+        {
             assert_eq!(read(line.as_bytes()), Err(Mistake::Inline), "{line:?}");
         }
     }

@@ -5,14 +5,18 @@
 //! | `decode.rs` | bytes as commands, within bounds |
 //! | `writer.rs` | replies as bytes |
 //! | `session.rs` | what a connection has said of itself |
+//! | `clients.rs` | all connections, as CLIENT LIST tells them |
 //! | `connection.rs` | one connection: read, answer, write |
 //! | `batch.rs` | checks that stand in line, decided by one call |
 //! | `commands/` | the commands, one line each in the table |
 
 mod batch;
+pub(crate) mod clients;
 pub(crate) mod commands;
 mod connection;
 pub(crate) mod decode;
+#[cfg(test)]
+mod fuzz;
 pub(crate) mod session;
 pub(crate) mod writer;
 

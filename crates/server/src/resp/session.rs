@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::access::Scopes;
-use crate::desk::Known;
-use crate::resp::decode::Place;
+use crate::resp::batch::Repeated;
 
 /// A connection's own state.
 pub(crate) struct Session {
@@ -26,17 +25,15 @@ pub(crate) struct Session {
     pub(crate) queue: Option<Queue>,
     /// Whether the connection ends after its replies are written.
     pub(crate) ends: bool,
-    /// The policy asked for last, which is mostly the next one too.
-    pub(crate) latest: Option<(Box<[u8]>, Arc<Known>)>,
+    /// What was asked last, which is mostly the next thing too.
+    pub(crate) latest: Option<Arc<Repeated>>,
 }
-
-/// The bytes of a command, and where its arguments are.
-pub(crate) type Waiting = (Box<[u8]>, Box<[Place]>);
 
 /// Commands between MULTI and EXEC.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    pub(crate) commands: Vec<Waiting>,
+    /// Their bytes, which are read again: places of many short arguments would be longer.
+    pub(crate) commands: Vec<Box<[u8]>>,
     pub(crate) bytes: usize,
     /// Whether one of them was wrong, so that none will be run.
     pub(crate) spoiled: bool,

@@ -3,7 +3,7 @@
 use tollgate_core::{Decision, Detail};
 use tollgate_dialects::Reply;
 
-use crate::fault::Fault;
+use crate::fault::{Code, Fault};
 
 /// The protocol a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,11 +13,23 @@ pub(crate) enum Protocol {
     Resp3,
 }
 
+impl Protocol {
+    /// The number that HELLO has for it.
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::Resp2 => 2,
+            Self::Resp3 => 3,
+        }
+    }
+}
+
 /// Replies on their way out.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     pub(crate) bytes: Vec<u8>,
     pub(crate) protocol: Protocol,
+    /// Error replies that are not counted yet.
+    pub(crate) faults: Vec<Code>,
 }
 
 impl Writer {
@@ -37,8 +49,23 @@ impl Writer {
     /// Text, or any bytes.
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         self.line(b'$', bytes.len() as i64);
+        // At once, or the last two bytes of a long one would double what is taken for it.
+        self.bytes.reserve(bytes.len() + 2);
         self.bytes.extend_from_slice(bytes);
         self.end();
+    }
+
+    /// Text for people, which RESP3 has a kind of its own for.
+    pub(crate) fn verbatim(&mut self, text: &str) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => {
+                self.line(b'=', 4 + text.len() as i64);
+                self.bytes.extend_from_slice(b"txt:");
+                self.bytes.extend_from_slice(text.as_bytes());
+                self.end();
+            }
+        }
     }
 
     /// Nothing.
@@ -83,6 +110,7 @@ impl Writer {
 
     /// An error. Its text becomes one line.
     pub(crate) fn fault(&mut self, fault: &Fault) {
+        self.faults.push(fault.code);
         self.error(&fault.to_string());
     }
 

@@ -81,7 +81,7 @@ const CHECKS: &[Check] = &[
 
 /// Runs the command; answers what to print.
 pub(crate) fn run(args: &DoctorArgs) -> Result<Answer, Error> {
-    let target = Target::parse(&args.url, &args.authority)?;
+    let target = Target::redis(&args.url, &args.authority)?;
     let (mut fleet, away) = Fleet::open_some(&target)?;
     let mut findings = way::lost(&away);
     findings.extend(examine(&mut fleet, &target)?);

@@ -4,11 +4,29 @@
 //! |---|---|
 //! | `table.rs` | every command: its name, arguments, scope, and who runs it |
 //! | `tg.rs`, `options.rs` | the commands of our own, and the words behind them |
-//! | `client.rs` | what clients say of themselves: HELLO, AUTH, SELECT, CLIENT, … |
-//! | `server.rs` | what clients ask of a server: INFO, COMMAND, CONFIG GET, TIME, … |
+//! | `keys.rs`, `expire.rs` | plain keys: GET, SET, INCR, EXPIRE, SCAN, … |
+//! | `dialects.rs` | the conventions of other limiters: FCALL, CL.THROTTLE |
+//! | `native.rs`, `compact.rs` | our own functions and scripts, and the policies their clients send |
+//! | `scripts.rs`, `functions.rs`, `known.rs` | EVAL, SCRIPT, FUNCTION, and what they know |
+//! | `hello.rs`, `client.rs` | what clients say of themselves: HELLO, AUTH, SELECT, RESET; CLIENT, PING, MULTI, … |
+//! | `server.rs`, `info.rs`, `config.rs` | what clients ask of a server: TIME, ROLE, CLUSTER; INFO; CONFIG GET |
+//! | `command.rs`, `docs.rs` | what clients ask of the commands: COMMAND, and their documentation |
 
 mod client;
+mod command;
+mod compact;
+mod config;
+mod dialects;
+mod docs;
+mod expire;
+mod functions;
+mod hello;
+mod info;
+mod keys;
+mod known;
+mod native;
 mod options;
+mod scripts;
 mod server;
 pub(crate) mod table;
 mod tg;
@@ -22,12 +40,14 @@ use tollgate_core::{Decision, Detail};
 
 use crate::desk::{Answer, Question, Tells};
 use crate::fault::{Code, Fault};
-use crate::keys::Keys;
+use crate::keys::{Keys, Spoken};
 use crate::resp::decode::Place;
 use crate::resp::session::Session;
 use crate::resp::writer::Writer;
 use crate::shared::Shared;
+pub(crate) use known::Scripts;
 pub(crate) use table::{Command, Run, find};
+pub(crate) use tg::read_check;
 
 /// The arguments of a command, its name first.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +96,8 @@ pub(crate) struct Turn<'a> {
 pub(crate) enum Asked {
     /// A question, and how its answer is worded.
     Question(Question, Form),
+    /// A call of a dialect.
+    Dialect(Box<Spoken>),
 }
 
 /// How an answer is worded.
@@ -90,11 +112,16 @@ pub(crate) enum Form {
     Explained,
 }
 
-/// Looks a command up and sees whether it may be run: its arguments are as many as it takes, and the
+/// What the user of a command did not give right, in the words that Redis has for most of it.
+const SYNTAX: &str = "syntax error";
+
+/// Looks a command up, or the part of one that its second word names, and sees whether it may be run: its arguments are as many as it takes, and the
 /// connection has its scope.
 pub(crate) fn admit(args: &Args<'_>, session: &Session) -> Result<&'static Command, Fault> {
-    let name = args.at(0);
-    let command = find(name).ok_or_else(|| table::unknown(args))?;
+    let mut command = find(args.at(0)).ok_or_else(|| table::unknown(args))?;
+    if !command.parts.is_empty() && args.len() > 1 {
+        command = command.part(args.at(1)).ok_or_else(|| table::unknown_part(command, args.at(1)))?;
+    }
     if !command.takes(args.len()) {
         let name = command.name.to_ascii_lowercase();
         let usage = command.usage;
@@ -121,6 +148,7 @@ fn lacking(scope: &str, session: &Session) -> Fault {
 pub(crate) fn run_now(command: &Command, turn: &mut Turn<'_>, keys: Option<&mut Keys>) -> Option<Asked> {
     let done = match (&command.run, keys) {
         (Run::Plain(run), _) => run(turn),
+        (Run::Keys(_), _) if !turn.shared.desk.home.answers_at_once() => Err(elsewhere(command)),
         (Run::Keys(run), Some(keys)) => run(turn, keys),
         (Run::Keys(run), None) => {
             let shared = Arc::clone(turn.shared);
@@ -140,22 +168,36 @@ pub(crate) fn run_now(command: &Command, turn: &mut Turn<'_>, keys: Option<&mut 
     None
 }
 
+/// Plain keys are those of the store.
+fn elsewhere(command: &Command) -> Fault {
+    let name = command.name;
+    Fault::wrong(format!("{name}: the keys are in the store that this server was started with (--store); ask it there"))
+}
+
 /// Puts a question to a home that answers at once, with the keys held; answers whether it is one.
 pub(crate) fn ask_now(shared: &Shared, asked: &Asked, keys: &mut Keys, out: &mut Writer) -> bool {
-    let _ = keys;
     if !shared.desk.home.answers_at_once() {
         return false;
     }
-    let mut context = Context::from_waker(Waker::noop());
-    pin!(ask(shared, asked, out)).poll(&mut context).is_ready()
+    match asked {
+        // The keys are not asked for again, since they are held.
+        Asked::Dialect(spoken) => dialects::decide(shared, spoken, keys, out),
+        Asked::Question(..) => {
+            let mut context = Context::from_waker(Waker::noop());
+            return pin!(ask(shared, asked, out)).poll(&mut context).is_ready();
+        }
+    }
+    true
 }
 
 /// Puts a question to the home and words the answer.
 pub(crate) async fn ask(shared: &Shared, asked: &Asked, out: &mut Writer) {
-    let Asked::Question(question, form) = asked;
-    match shared.desk.answer(question).await {
-        Ok(answer) => word(question, &answer, *form, out),
-        Err(fault) => out.fault(&fault),
+    match asked {
+        Asked::Dialect(spoken) => dialects::ask(shared, spoken, out).await,
+        Asked::Question(question, form) => match shared.desk.answer(question).await {
+            Ok(answer) => word(question, &answer, *form, out),
+            Err(fault) => out.fault(&fault),
+        },
     }
 }
 
@@ -168,14 +210,17 @@ fn word(question: &Question, answer: &Answer, form: Form, out: &mut Writer) {
             out.decision(decision, asked.tells != Tells::Flat, details, source);
         }
         (Answer::Decided(decision, details), _, _) => out.decision(decision, true, details, true),
-        (Answer::Together(together), _, _) => {
-            out.array(3 + 9 * together.decisions.len());
+        (Answer::Together(together), _, form) => {
+            let source = form != Form::Integers { source: false };
+            out.array(2 + 9 * together.decisions.len() + usize::from(source));
             out.int(i64::from(together.allowed));
             out.int(together.retry_after.as_flat());
             for decision in &together.decisions {
                 decision.flat().into_iter().chain(decision.flat_rest()).for_each(|number| out.int(number));
             }
-            out.bulk(source(&together.decisions).as_bytes());
+            if source {
+                out.bulk(decider(&together.decisions).as_bytes());
+            }
         }
         (Answer::Units(units), _, _) => out.int(i64::try_from(*units).unwrap_or(i64::MAX)),
         (Answer::Done, _, _) => out.int(1),
@@ -183,7 +228,7 @@ fn word(question: &Question, answer: &Answer, form: Form, out: &mut Writer) {
 }
 
 /// Who decided them all: they were decided by one.
-fn source(decisions: &[Decision]) -> &'static str {
+fn decider(decisions: &[Decision]) -> &'static str {
     decisions.first().map_or(tollgate_core::Source::Home, |decision| decision.source).name()
 }
 

@@ -1,6 +1,8 @@
 //! What clients ask of a server.
 
-use super::Turn;
+use super::table::{Command, NONE, Run, line};
+use super::{Turn, command};
+use crate::access::Scope;
 use crate::fault::Fault;
 
 /// The time that decisions are made by, in seconds and microseconds.
@@ -9,5 +11,28 @@ pub(super) fn time(turn: &mut Turn<'_>) -> Result<(), Fault> {
     turn.out.array(2);
     turn.out.bulk((now / 1_000_000).to_string().as_bytes());
     turn.out.bulk((now % 1_000_000).to_string().as_bytes());
+    Ok(())
+}
+
+/// The parts of CLUSTER that clients ask to find out whether it is one.
+pub(super) static CLUSTER: &[Command] = &[
+    line("CLUSTER|INFO", 2, "CLUSTER INFO", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|SLOTS", 2, "CLUSTER SLOTS", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|SHARDS", 2, "CLUSTER SHARDS", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|NODES", 2, "CLUSTER NODES", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|MYID", 2, "CLUSTER MYID", Some(Scope::Read), NONE, Run::Plain(no_cluster)),
+    line("CLUSTER|HELP", 2, "CLUSTER HELP", None, NONE, Run::Plain(command::help)),
+];
+
+fn no_cluster(_: &mut Turn<'_>) -> Result<(), Fault> {
+    Err(Fault::wrong("This instance has cluster support disabled"))
+}
+
+/// A master without replicas.
+pub(super) fn role(turn: &mut Turn<'_>) -> Result<(), Fault> {
+    turn.out.array(3);
+    turn.out.bulk(b"master");
+    turn.out.int(0);
+    turn.out.array(0);
     Ok(())
 }

@@ -1,13 +1,15 @@
 //! Every command: its name, how many arguments it takes, the scope it needs, and who runs it.
 
-use super::{Args, Asked, Turn, client, server, tg};
+use super::{
+    Args, Asked, Turn, client, command, config, dialects, expire, functions, hello, info, keys, scripts, server, tg,
+};
 use crate::access::Scope;
-use crate::fault::{Fault, quoted};
+use crate::fault::{Fault, shown};
 use crate::keys::Keys;
 
 /// A command.
 pub(crate) struct Command {
-    /// Its name, in capitals.
+    /// Its name, in capitals; `CLIENT|ID` for a part of a command.
     pub(crate) name: &'static str,
     /// The arguments, its name among them; if negative, at least so many.
     pub(crate) arity: i32,
@@ -19,6 +21,8 @@ pub(crate) struct Command {
     pub(crate) run: Run,
     /// The first key, the last and the step between, counted as Redis does; zeros if it has none.
     pub(crate) keys: (i32, i32, i32),
+    /// The commands that its second word chooses from.
+    pub(crate) parts: &'static [Self],
 }
 
 /// Who runs a command.
@@ -39,6 +43,16 @@ impl Command {
         matches!(self.name, "EXEC" | "DISCARD" | "MULTI" | "WATCH" | "RESET" | "QUIT")
     }
 
+    /// The part that a second word names, in either case.
+    pub(crate) fn part(&self, word: &[u8]) -> Option<&'static Self> {
+        self.parts.iter().find(|part| part.word().as_bytes().eq_ignore_ascii_case(word))
+    }
+
+    /// The word that names it: its own name, or a part's second word.
+    pub(crate) fn word(&self) -> &'static str {
+        self.name.rsplit('|').next().unwrap_or(self.name)
+    }
+
     /// Whether it takes so many arguments, its name among them.
     pub(crate) fn takes(&self, count: usize) -> bool {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
@@ -46,10 +60,12 @@ impl Command {
     }
 }
 
-const ONE: (i32, i32, i32) = (1, 1, 1);
-const NONE: (i32, i32, i32) = (0, 0, 0);
+pub(super) const ONE: (i32, i32, i32) = (1, 1, 1);
+const ALL: (i32, i32, i32) = (1, -1, 1);
+pub(super) const NONE: (i32, i32, i32) = (0, 0, 0);
+const CHECK: Option<Scope> = Some(Scope::Check);
 
-const fn line(
+pub(super) const fn line(
     name: &'static str,
     arity: i32,
     usage: &'static str,
@@ -57,7 +73,12 @@ const fn line(
     keys: (i32, i32, i32),
     run: Run,
 ) -> Command {
-    Command { name, arity, usage, scope, run, keys }
+    Command { name, arity, usage, scope, run, keys, parts: &[] }
+}
+
+/// A command whose second word chooses one of `parts`, which says how it is run.
+const fn parts(name: &'static str, usage: &'static str, parts: &'static [Command]) -> Command {
+    Command { parts, ..line(name, -2, usage, None, NONE, Run::Plain(command::help)) }
 }
 
 /// All commands.
@@ -96,6 +117,74 @@ pub(crate) static COMMANDS: &[Command] = &[
         ONE,
         Run::Ask(tg::check_all),
     ),
+    line("GET", 2, "GET key", CHECK, ONE, Run::Keys(keys::get)),
+    line(
+        "SET",
+        -3,
+        "SET key value [NX|XX] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]",
+        CHECK,
+        ONE,
+        Run::Keys(keys::set),
+    ),
+    line("INCR", 2, "INCR key", CHECK, ONE, Run::Keys(keys::incr)),
+    line("INCRBY", 3, "INCRBY key n", CHECK, ONE, Run::Keys(keys::incr_by)),
+    line("DECR", 2, "DECR key", CHECK, ONE, Run::Keys(keys::decr)),
+    line("DECRBY", 3, "DECRBY key n", CHECK, ONE, Run::Keys(keys::decr_by)),
+    line("EXPIRE", -3, "EXPIRE key seconds [NX|XX|GT|LT]", CHECK, ONE, Run::Keys(expire::expire)),
+    line("PEXPIRE", -3, "PEXPIRE key ms [NX|XX|GT|LT]", CHECK, ONE, Run::Keys(expire::pexpire)),
+    line("EXPIREAT", -3, "EXPIREAT key unix-seconds [NX|XX|GT|LT]", CHECK, ONE, Run::Keys(expire::expire_at)),
+    line("PEXPIREAT", -3, "PEXPIREAT key unix-ms [NX|XX|GT|LT]", CHECK, ONE, Run::Keys(expire::pexpire_at)),
+    line("TTL", 2, "TTL key", CHECK, ONE, Run::Keys(expire::ttl)),
+    line("PTTL", 2, "PTTL key", CHECK, ONE, Run::Keys(expire::pttl)),
+    line("EXISTS", -2, "EXISTS key…", CHECK, ALL, Run::Keys(keys::exists)),
+    line("DEL", -2, "DEL key…", CHECK, ALL, Run::Keys(keys::del)),
+    line("UNLINK", -2, "UNLINK key…", CHECK, ALL, Run::Keys(keys::del)),
+    line("TYPE", 2, "TYPE key", CHECK, ONE, Run::Keys(keys::kind)),
+    line("HGET", 3, "HGET key field", CHECK, ONE, Run::Keys(keys::hget)),
+    line("HGETALL", 2, "HGETALL key", CHECK, ONE, Run::Keys(keys::hget_all)),
+    line("SCAN", -2, "SCAN cursor [MATCH pattern] [COUNT n] [TYPE word]", CHECK, NONE, Run::Keys(keys::scan)),
+    line("DBSIZE", 1, "DBSIZE", CHECK, NONE, Run::Keys(keys::db_size)),
+    line("FLUSHDB", -1, "FLUSHDB [ASYNC|SYNC]", Some(Scope::Reset), NONE, Run::Keys(keys::flush_db)),
+    line("FLUSHALL", -1, "FLUSHALL [ASYNC|SYNC]", Some(Scope::Reset), NONE, Run::Keys(keys::flush_all)),
+    line("KEYS", 2, "SCAN 0 MATCH pattern", CHECK, NONE, Run::Plain(keys::all)),
+    line("WATCH", -2, "MULTI … EXEC", CHECK, ALL, Run::Plain(keys::watch)),
+    line("UNWATCH", 1, "UNWATCH", CHECK, NONE, Run::Plain(keys::unwatch)),
+    line(
+        "CL.THROTTLE",
+        -5,
+        "CL.THROTTLE key max_burst count period [quantity]",
+        CHECK,
+        ONE,
+        Run::Ask(dialects::throttle),
+    ),
+    line("FCALL", -3, "FCALL function numkeys key… arg…", CHECK, NONE, Run::Ask(dialects::fcall)),
+    line("FCALL_RO", -3, "FCALL_RO function numkeys key… arg…", CHECK, NONE, Run::Ask(dialects::fcall_ro)),
+    line("EVAL", -3, "EVAL script numkeys key… arg…", CHECK, NONE, Run::Ask(scripts::eval)),
+    line("EVAL_RO", -3, "EVAL_RO script numkeys key… arg…", CHECK, NONE, Run::Ask(scripts::eval_ro)),
+    line("EVALSHA", -3, "EVALSHA sha1 numkeys key… arg…", CHECK, NONE, Run::Ask(scripts::evalsha)),
+    line("EVALSHA_RO", -3, "EVALSHA_RO sha1 numkeys key… arg…", CHECK, NONE, Run::Ask(scripts::evalsha_ro)),
+    line("SCRIPT", -2, "SCRIPT LOAD text | EXISTS sha1… | FLUSH", CHECK, NONE, Run::Plain(scripts::script)),
+    line(
+        "FUNCTION",
+        -2,
+        "FUNCTION LOAD [REPLACE] text | LIST [LIBRARYNAME pattern] [WITHCODE] | DELETE library | FLUSH",
+        CHECK,
+        NONE,
+        Run::Plain(functions::function),
+    ),
+    line("HELLO", -1, "HELLO [2|3 [AUTH name token] [SETNAME name]]", None, NONE, Run::Plain(hello::hello)),
+    line("AUTH", -2, "AUTH [name] token", None, NONE, Run::Plain(hello::auth)),
+    line("RESET", 1, "RESET", None, NONE, Run::Plain(hello::reset)),
+    line("SELECT", 2, "SELECT db", None, NONE, Run::Plain(hello::select)),
+    parts("CLIENT", "CLIENT ID|INFO|LIST|SETNAME|… [word …]", client::PARTS),
+    Command {
+        parts: command::PARTS,
+        ..line("COMMAND", -1, "COMMAND [COUNT|DOCS|INFO|LIST|GETKEYS [word …]]", None, NONE, Run::Plain(command::all))
+    },
+    parts("CONFIG", "CONFIG GET pattern [pattern …]", config::PARTS),
+    parts("CLUSTER", "CLUSTER INFO|SLOTS|SHARDS|NODES|MYID", server::CLUSTER),
+    line("INFO", -1, "INFO [section …]", Some(Scope::Read), NONE, Run::Keys(info::info)),
+    line("ROLE", 1, "ROLE", Some(Scope::Read), NONE, Run::Plain(server::role)),
     line("PING", -1, "PING [text]", None, NONE, Run::Plain(client::ping)),
     line("ECHO", 2, "ECHO text", None, NONE, Run::Plain(client::echo)),
     line("QUIT", -1, "QUIT", None, NONE, Run::Plain(client::quit)),
@@ -110,12 +199,42 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
+/// Every command and every part of one.
+pub(crate) fn every() -> impl Iterator<Item = &'static Command> {
+    COMMANDS.iter().flat_map(|command| std::iter::once(command).chain(command.parts))
+}
+
 /// What to say of a name that is none.
 pub(crate) fn unknown(args: &Args<'_>) -> Fault {
-    let shown: Vec<String> = args.iter().skip(1).take(3).map(quoted).collect();
-    let name = quoted(args.at(0));
+    let shown_args: String = args.iter().skip(1).take(3).map(|arg| format!("'{}' ", shown(arg))).collect();
+    let name = shown(args.at(0));
     Fault::wrong(format!(
-        "unknown command {name}, with args beginning with: {}; COMMAND DOCS lists what is known",
-        shown.join(" ")
+        "unknown command '{name}', with args beginning with: {shown_args}; COMMAND LIST tells those that are known"
     ))
+}
+
+/// What to say of a second word that is none.
+pub(crate) fn unknown_part(command: &Command, word: &[u8]) -> Fault {
+    let known: Vec<&str> = command.parts.iter().map(Command::word).collect();
+    let name = command.name;
+    Fault::wrong(format!("unknown subcommand '{}'. Try {name} HELP. Expected one of {}", shown(word), known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_as_their_columns_say() {
+        for command in every() {
+            let name = command.name;
+            assert_eq!(name, name.to_ascii_uppercase());
+            assert!(command.arity != 0, "{name}");
+            assert_eq!(find(name.as_bytes()).is_some(), !name.contains('|'), "{name}");
+        }
+        let mut names: Vec<&str> = every().map(|command| command.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), every().count());
+    }
 }

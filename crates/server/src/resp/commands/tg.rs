@@ -3,9 +3,10 @@
 use tollgate_core::{Cost, Decision, Detail, EXACT, Timestamp, Wait};
 
 use super::options::{Options, Takes, cost, whole};
-use super::{Asked, Form, Turn, detail_line};
+use super::{Args, Asked, Form, Turn, detail_line};
 use crate::desk::{Ask, Part, Question, Tells};
 use crate::fault::Fault;
+use crate::shared::Shared;
 
 /// The most parts of one TG.CHECKALL.
 const MOST_PARTS: usize = 32;
@@ -19,27 +20,32 @@ pub(super) fn peek(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
 }
 
 fn decide(turn: &mut Turn<'_>, peek: bool) -> Result<Asked, Fault> {
-    let (options, _) = Options::read(&turn.args, 3, Takes::All)?;
-    let part = part(turn, 1, &options)?;
-    let ask = Ask { part, mode: options.mode, peek, tells: options.tells.unwrap_or_default() };
-    Ok(Asked::Question(Question::Check(ask), Form::Integers { source: options.source }))
+    let (ask, source) = read_check(&turn.args, turn.shared, peek)?;
+    Ok(Asked::Question(Question::Check(ask), Form::Integers { source }))
+}
+
+/// What a check asks, and whether the source is told.
+pub(crate) fn read_check(args: &Args<'_>, shared: &Shared, peek: bool) -> Result<(Ask, bool), Fault> {
+    let (options, _) = Options::read(args, 3, Takes::All)?;
+    let part = part(args, shared, 1, &options)?;
+    Ok((Ask { part, mode: options.mode, peek, tells: options.tells.unwrap_or_default() }, options.source))
 }
 
 pub(super) fn explain(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
     let (options, _) = Options::read(&turn.args, 3, Takes::Asking)?;
-    let part = part(turn, 1, &options)?;
+    let part = part(&turn.args, turn.shared, 1, &options)?;
     let ask = Ask { part, mode: options.mode, peek: true, tells: Tells::Full };
     Ok(Asked::Question(Question::Check(ask), Form::Explained))
 }
 
 pub(super) fn reset(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
     let (options, _) = Options::read(&turn.args, 3, Takes::Name)?;
-    Ok(Asked::Question(Question::Reset(part(turn, 1, &options)?), Form::Integers { source: false }))
+    Ok(Asked::Question(Question::Reset(part(&turn.args, turn.shared, 1, &options)?), Form::Integers { source: false }))
 }
 
 pub(super) fn refund(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
     let (options, _) = Options::read(&turn.args, 5, Takes::Name)?;
-    let part = part(turn, 1, &options)?;
+    let part = part(&turn.args, turn.shared, 1, &options)?;
     let units = cost("n", turn.args.at(3))?;
     let at = Timestamp::saturating(whole("at_us", turn.args.at(4), EXACT - 1)?);
     Ok(Asked::Question(Question::Refund { part, units, at }, Form::Integers { source: false }))
@@ -52,7 +58,7 @@ pub(super) fn check_all(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
             return Err(Fault::wrong("syntax error: expected a key and a policy, and more of them behind AND"));
         }
         let (options, end) = Options::read(&turn.args, at + 2, Takes::Part)?;
-        parts.push(part(turn, at, &options)?);
+        parts.push(part(&turn.args, turn.shared, at, &options)?);
         if parts.len() > MOST_PARTS {
             return Err(Fault::wrong(format!("expected 1 to {MOST_PARTS} parts")));
         }
@@ -64,9 +70,9 @@ pub(super) fn check_all(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
 }
 
 /// The key at `at` and the policy behind it.
-fn part(turn: &mut Turn<'_>, at: usize, options: &Options<'_>) -> Result<Part, Fault> {
-    let known = turn.shared.desk.policy(turn.args.at(at + 1), options.name)?;
-    let key = turn.args.at(at).to_vec();
+fn part(args: &Args<'_>, shared: &Shared, at: usize, options: &Options<'_>) -> Result<Part, Fault> {
+    let known = shared.desk.policy(args.at(at + 1), options.name)?;
+    let key = args.at(at).to_vec();
     tollgate_core::StoreError::check_key(&key)?;
     Ok(Part { known, key, cost: options.cost.unwrap_or(Cost::ONE) })
 }

@@ -1,0 +1,130 @@
+//! What `tollgate serve` takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tollgate_core::Policy;
+use tollgate_server::LogForm;
+
+use super::values::{self, Bind};
+use crate::server::Authority;
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate serve
+  tollgate serve --policy login=\"5/min, 20/h\" --memory 1G
+  tollgate serve --store redis://127.0.0.1:6379
+  tollgate serve --resp 7000 --http off
+  tollgate token --scopes check,read --name billing --file tokens
+  tollgate serve --resp 0.0.0.0 --http 0.0.0.0 --tokens tokens \\
+      --tls-cert cert.pem --tls-key key.pem
+
+Without options it listens on 127.0.0.1 alone, ports 7379 (Redis protocol) and
+7380 (HTTP), and decides in its own memory: nothing is kept over a restart.
+Checks and reads are free on this machine; resets and administration need a
+token. One is made at the start, printed, and left in a file that only this
+user can read, where tollgate reset finds it.
+
+SIGHUP reads tokens, certificate and key again. SIGTERM and SIGINT end the
+server after it has answered what came; a second one ends it at once.
+TOLLGATE_SERVE_STORE names the store if --store does not, so that a password
+need not be on the command line.
+Exit code: 0 ended by a signal, 2 error.";
+
+/// `--log`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogArg {
+    #[default]
+    Text,
+    Json,
+    Off,
+}
+
+impl From<LogArg> for LogForm {
+    fn from(log: LogArg) -> Self {
+        match log {
+            LogArg::Text => Self::Text,
+            LogArg::Json => Self::Json,
+            LogArg::Off => Self::Off,
+        }
+    }
+}
+
+/// What `tollgate serve` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// Where the Redis protocol is spoken: an address, a port, or off; repeatable [default: 127.0.0.1:7379]
+    #[arg(long, value_name = "ADDR", value_parser = values::bind)]
+    pub(crate) resp: Vec<Bind>,
+
+    /// Where HTTP is spoken: an address, a port, or off; repeatable [default: 127.0.0.1:7380]
+    #[arg(long, value_name = "ADDR", value_parser = values::bind)]
+    pub(crate) http: Vec<Bind>,
+
+    /// Decide in this Redis or Valkey: redis://, rediss://, redis+cluster:// or redis+sentinel://
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) authority: Authority,
+
+    /// Start although the store does not answer; policies say who decides until it does
+    #[arg(long)]
+    pub(crate) lazy: bool,
+
+    /// A policy that callers may ask for by its name; repeatable
+    #[arg(long, value_name = "NAME=TEXT", value_parser = values::policy)]
+    pub(crate) policy: Vec<Policy>,
+
+    /// The most memory of the embedded store, such as 256M or 1G
+    #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "64M")]
+    pub(crate) memory: usize,
+
+    /// Threads that serve connections [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+
+    /// A file of tokens, a line each: SCOPES SHA256HEX NAME; tollgate token makes them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
+
+    /// Nothing is free without a token, on this machine neither
+    #[arg(long, conflicts_with = "insecure_no_auth")]
+    pub(crate) require_token: bool,
+
+    /// The certificate in PEM, and those between it and the authority
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// Its key in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Addresses that others reach may do without TLS
+    #[arg(long)]
+    pub(crate) plaintext: bool,
+
+    /// Everybody may do everything without a token, resets too
+    #[arg(long)]
+    pub(crate) insecure_no_auth: bool,
+
+    /// A proxy, or a network of them, whose word for a client's address is taken; repeatable
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) trusted_proxy: Vec<String>,
+
+    /// A name that HTTP clients may call the server by, beside its addresses; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Vec<String>,
+
+    /// How the log is written, a line an event on standard error
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) log: LogArg,
+}
+
+/// Without the URL, which may hold a password.
+impl std::fmt::Debug for ServeArgs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServeArgs").field("resp", &self.resp).field("http", &self.http).finish_non_exhaustive()
+    }
+}

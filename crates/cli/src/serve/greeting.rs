@@ -1,0 +1,145 @@
+//! What the server says first: where it listens, who decides, who may, and what to try.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tollgate_server::{RESP_PORT, Server, Settings};
+
+use super::ServeArgs;
+use super::left::Left;
+
+/// What is known before the server starts.
+pub(crate) struct Greeting {
+    /// The store that decides, as it may be printed; the embedded one if none.
+    place: Option<String>,
+    memory: usize,
+    policies: Vec<String>,
+    tokens: Option<String>,
+    cert: Option<String>,
+    is_open: bool,
+    needs_token: bool,
+    wanted: usize,
+}
+
+impl Greeting {
+    pub(crate) fn new(args: &ServeArgs, settings: &Settings, place: Option<String>) -> Self {
+        let shown = |path: &std::path::PathBuf| path.display().to_string();
+        Self {
+            place,
+            memory: settings.memory,
+            policies: args.policy.iter().map(|policy| format!("{} = {policy}", policy.name())).collect(),
+            tokens: settings.tokens.as_ref().map(shown),
+            cert: settings.tls.as_ref().map(|files| shown(&files.cert)),
+            is_open: settings.insecure_no_auth,
+            needs_token: settings.require_token,
+            wanted: settings.limits.connections,
+        }
+    }
+
+    /// The text.
+    pub(crate) fn text(&self, server: &Server, left: &Left) -> String {
+        let (resp, http) = (server.resp_addrs(), server.http_addrs());
+        let is_free = !self.needs_token && [resp, http].iter().all(|addrs| addrs.iter().all(is_inside));
+        let mut rows = vec![("Redis protocol", listed(resp)), ("HTTP", listed(http))];
+        if let Some(cert) = &self.cert {
+            rows.push(("TLS", format!("with {cert}")));
+        }
+        rows.push(("decided by", self.decider()));
+        rows.extend(self.policies.iter().map(|policy| ("policy", policy.clone())));
+        rows.push(("without a token", self.without_token(is_free).to_owned()));
+        if let Some(tokens) = &self.tokens {
+            rows.push(("tokens", format!("of {tokens}, read again at SIGHUP")));
+        }
+        if let Some((token, place)) = left.token() {
+            rows.push(("token", token.to_owned()));
+            rows.push(match place {
+                Ok(path) => ("", format!("kept in {}, for commands of this user", path.display())),
+                Err(why) => ("", format!("kept nowhere: {why}")),
+            });
+        }
+        if server.connections() < self.wanted {
+            let text =
+                format!("at most {}, since the system allows no more open files: ulimit -n", server.connections());
+            rows.push(("connections", text));
+        }
+        let mut text = format!("tollgate {} is up\n\n", env!("CARGO_PKG_VERSION"));
+        for (name, what) in rows {
+            text += &format!("  {name:<17}{what}\n");
+        }
+        text += "\nTry:\n";
+        for line in self.tries(resp.first(), http.first(), is_free || self.is_open) {
+            text += &format!("  {line}\n");
+        }
+        text + "\n"
+    }
+
+    fn decider(&self) -> String {
+        match &self.place {
+            Some(place) => format!("{place}, which keeps the state; this server keeps none of its own"),
+            None => format!(
+                "the embedded store, at most {} MiB, in memory only:\n{:19}nothing is kept over a restart",
+                self.memory >> 20,
+                ""
+            ),
+        }
+    }
+
+    fn without_token(&self, is_free: bool) -> &'static str {
+        match (self.is_open, is_free) {
+            (true, _) => "everything, for everybody who reaches it: --insecure-no-auth",
+            (false, true) => "check and read, from this machine",
+            (false, false) => "nothing",
+        }
+    }
+
+    /// Lines to paste.
+    fn tries(&self, resp: Option<&SocketAddr>, http: Option<&SocketAddr>, is_free: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        let words = "user:42 \"100/min\"";
+        if let Some(addr) = resp.map(reached) {
+            let login = if is_free { "" } else { "REDISCLI_AUTH=$TOLLGATE_TOKEN " };
+            let host =
+                if addr.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) { String::new() } else { format!("-h {} ", addr.ip()) };
+            let tls = self.cert.as_ref().map_or(String::new(), |cert| format!("--tls --cacert {cert} "));
+            lines.push(format!("{login}redis-cli {host}-p {} {tls}TG.CHECK {words}", addr.port()));
+        }
+        if let Some(addr) = http.map(reached) {
+            let login = if is_free { "" } else { " -H \"authorization: Bearer $TOLLGATE_TOKEN\"" };
+            let (scheme, tls) = match &self.cert {
+                Some(cert) => ("https", format!(" --cacert {cert}")),
+                None => ("http", String::new()),
+            };
+            lines.push(format!(
+                "curl {scheme}://{addr}/v1/check{tls}{login} -H 'content-type: application/json' \\\n    \
+                 -d '{{\"key\":\"user:42\",\"policy\":\"100/min\"}}'"
+            ));
+        }
+        if let Some(addr) = resp.map(reached) {
+            let store = match &self.cert {
+                Some(cert) => format!(" --store tollgates://{addr} --ca {cert}"),
+                None if addr == SocketAddr::from((Ipv4Addr::LOCALHOST, RESP_PORT)) => String::new(),
+                None => format!(" --store tollgate://{addr}"),
+            };
+            lines.push(format!("tollgate check {words}{store}"));
+        }
+        lines
+    }
+}
+
+fn is_inside(addr: &SocketAddr) -> bool {
+    addr.ip().to_canonical().is_loopback()
+}
+
+fn listed(addrs: &[SocketAddr]) -> String {
+    let addrs: Vec<String> = addrs.iter().map(SocketAddr::to_string).collect();
+    if addrs.is_empty() { "off".to_owned() } else { addrs.join(", ") }
+}
+
+/// An address as this machine reaches it.
+fn reached(addr: &SocketAddr) -> SocketAddr {
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    (ip, addr.port()).into()
+}

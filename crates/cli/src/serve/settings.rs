@@ -1,0 +1,65 @@
+//! What a server is started with, of what was said on the command line.
+
+use std::net::SocketAddr;
+
+use tollgate_redis::Redis;
+use tollgate_server::{HTTP_PORT, RESP_PORT, Settings, TlsFiles, trusted_proxy};
+
+use super::ServeArgs;
+use super::values::Bind;
+use crate::error::Error;
+
+/// The settings.
+pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<Settings, Error> {
+    let default = Settings::default();
+    let (resp, more_resp) = addresses("--resp", &args.resp, RESP_PORT, default.resp)?;
+    let (http, more_http) = addresses("--http", &args.http, HTTP_PORT, default.http)?;
+    for (place, policy) in args.policy.iter().enumerate() {
+        if args.policy[..place].iter().any(|other| other.name() == policy.name()) {
+            let (found, expected) = (policy.name().to_owned(), "each name once");
+            return Err(Error::Argument { what: "--policy", found, expected });
+        }
+    }
+    let proxy = |text: &String| {
+        let expected = "an address such as 127.0.0.1 or a network such as 10.0.0.0/8";
+        trusted_proxy(text).map_err(|_| Error::Argument { what: "--trusted-proxy", found: text.clone(), expected })
+    };
+    let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(cert, key)| TlsFiles { cert, key });
+    Ok(Settings {
+        resp,
+        http,
+        more_resp,
+        more_http,
+        threads: args.threads.map_or(default.threads, usize::from),
+        memory: args.memory,
+        store,
+        policies: args.policy.clone(),
+        tokens: args.tokens.clone(),
+        require_token: args.require_token,
+        insecure_no_auth: args.insecure_no_auth,
+        tls,
+        plaintext: args.plaintext,
+        trusted_proxies: args.trusted_proxy.iter().map(proxy).collect::<Result<_, _>>()?,
+        hosts: args.host.clone(),
+        log: args.log.into(),
+        ..default
+    })
+}
+
+/// The first address and the others.
+fn addresses(
+    what: &'static str,
+    named: &[Bind],
+    port: u16,
+    default: Option<SocketAddr>,
+) -> Result<(Option<SocketAddr>, Vec<SocketAddr>), Error> {
+    if named.is_empty() {
+        return Ok((default, Vec::new()));
+    }
+    if named.len() > 1 && named.contains(&Bind::Off) {
+        let (found, expected) = ("off".to_owned(), "addresses, or off alone");
+        return Err(Error::Argument { what, found, expected });
+    }
+    let mut addresses = named.iter().filter_map(|bind| bind.addr(port));
+    Ok((addresses.next(), addresses.collect()))
+}

@@ -1,0 +1,51 @@
+//! Signals: SIGHUP reads files again, SIGTERM and SIGINT end the server, a second one at once.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
+use tollgate_server::Server;
+
+use crate::FAILED;
+
+/// The signals that the server listens to.
+pub(crate) struct Signals {
+    again: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            again: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the signal that ends the server.
+    pub(crate) async fn end(&mut self, server: &Server) {
+        loop {
+            tokio::select! {
+                _ = self.again.recv() => server.reload(),
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+            }
+        }
+    }
+
+    /// Waits for the end, or for the signal that does not wait for it; answers the exit code.
+    pub(crate) async fn ended(&mut self, ended: JoinHandle<()>) -> u8 {
+        tokio::select! {
+            ended = ended => if ended.is_ok() { 0 } else { FAILED },
+            _ = self.terminate.recv() => at_once(),
+            _ = self.interrupt.recv() => at_once(),
+        }
+    }
+}
+
+/// Returning would wait for the thread in which the server ends.
+fn at_once() -> u8 {
+    std::process::exit(i32::from(FAILED))
+}

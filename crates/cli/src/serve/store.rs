@@ -1,0 +1,32 @@
+//! The store behind `--store`: knocked at before the server starts, unless that was not wanted.
+
+use tollgate_redis::{OpenError, Redis};
+
+use super::ServeArgs;
+use crate::error::Error;
+use crate::server::{Fleet, Target, Trouble};
+
+/// The variable that names the store where no option does.
+const STORE: &str = "TOLLGATE_SERVE_STORE";
+
+/// The store and its place as it may be printed; nothing if the server decides by itself.
+pub(crate) async fn open(args: &ServeArgs) -> Result<Option<(Redis, String)>, Error> {
+    let named = args.store.clone().or_else(|| std::env::var(STORE).ok());
+    let Some(url) = named.filter(|url| !url.is_empty()) else { return Ok(None) };
+    let target = Target::parse(&url, &args.authority)?;
+    let place = target.to_string();
+    let mut builder = Redis::builder(&url);
+    if let Some(pem) = args.authority.pem()? {
+        builder = builder.authority(pem);
+    }
+    if args.lazy {
+        return Ok(Some((builder.lazy().map_err(Error::Settings)?, place)));
+    }
+    // It tells better than the store what is wrong with a URL, a login or a certificate.
+    Fleet::knock(&target).map_err(|trouble| Error::StoreAway(Box::new(trouble.into())))?;
+    let store = builder.connect().await.map_err(|error| match error {
+        OpenError::Away(why) => Error::StoreAway(Box::new(Trouble::Away { place: place.clone(), why }.into())),
+        error => Error::Settings(error),
+    })?;
+    Ok(Some((store, place)))
+}

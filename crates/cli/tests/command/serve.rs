@@ -1,0 +1,286 @@
+//! `tollgate serve` from end to end: the built binary, until a signal ends it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use crate::support::{path, tollgate};
+
+/// After this, a test that waits has found a mistake.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// A server, and what it said first.
+struct Running {
+    child: Child,
+    said: String,
+    log: BufReader<ChildStderr>,
+}
+
+/// An empty folder in which a server leaves its token.
+fn folder(name: &str) -> PathBuf {
+    let folder = path(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+impl Running {
+    fn start(name: &str, args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        Self::run(command.arg("serve").args(args), name)
+    }
+
+    fn run(command: &mut Command, name: &str) -> Self {
+        let mut child = command
+            .env("XDG_RUNTIME_DIR", folder(name))
+            .env_remove("TOLLGATE_SERVE_STORE")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // All it says first ends with the line of the command itself.
+        let mut said = String::new();
+        while let Some(line) = lines.next().transpose().unwrap() {
+            said = said + &line + "\n";
+            if line.starts_with("  tollgate check ") {
+                break;
+            }
+        }
+        Self { child, said, log }
+    }
+
+    /// What stands behind a word on a line of its own.
+    fn row(&self, name: &str) -> &str {
+        let row = self.said.lines().find_map(|line| line.trim_start().strip_prefix(name));
+        row.unwrap_or_else(|| panic!("no {name} in {}", self.said)).trim()
+    }
+
+    fn addr(&self) -> SocketAddr {
+        self.row("Redis protocol").parse().unwrap()
+    }
+
+    fn connect(&self) -> BufReader<TcpStream> {
+        let stream = TcpStream::connect(self.addr()).unwrap();
+        stream.set_read_timeout(Some(HANGS)).unwrap();
+        BufReader::new(stream)
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Reads the log up to a line with this word.
+    fn logged(&mut self, word: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.log.read_line(&mut line).unwrap(), 0, "no {word} in the log");
+            if line.contains(word) {
+                return line;
+            }
+        }
+    }
+
+    /// Ends it; answers its exit code.
+    fn end(mut self) -> Option<i32> {
+        self.signal("-TERM");
+        self.child.wait().unwrap().code()
+    }
+}
+
+/// Nothing stays behind a test that failed.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ask(connection: &mut BufReader<TcpStream>, words: &[&str]) -> String {
+    let mut bytes = format!("*{}\r\n", words.len());
+    for word in words {
+        bytes += &format!("${}\r\n{word}\r\n", word.len());
+    }
+    connection.get_mut().write_all(bytes.as_bytes()).unwrap();
+    let mut line = String::new();
+    connection.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
+}
+
+#[test]
+fn it_says_where_it_is_and_ends_at_a_signal() {
+    let server = Running::start("serve-first", &["--resp", "127.0.0.1:0", "--http", "off", "--policy", "login=5/min"]);
+    for said in [
+        "in memory only:",
+        "nothing is kept over a restart",
+        "policy           login = 5/min",
+        "without a token  check and read, from this machine",
+        "HTTP             off",
+    ] {
+        assert!(server.said.contains(said), "{}", server.said);
+    }
+    let port = server.addr().port();
+    assert!(server.said.contains(&format!("  redis-cli -p {port} TG.CHECK user:42 \"100/min\"\n")), "{}", server.said);
+    let mut connection = server.connect();
+    assert_eq!(ask(&mut connection, &["PING"]), "+PONG");
+    assert_eq!(ask(&mut connection, &["TG.CHECK", "a", "login"]), "*6");
+    // The line to paste, as it stands there but for the quotes.
+    let pasted = server.row("tollgate check ").replace('"', "");
+    let words: Vec<&str> = ["check"].into_iter().chain(pasted.split(' ')).collect();
+    assert_eq!(tollgate(&words, b"").ok(), "user:42 allowed: 99 left, as new in 1min\n");
+    // The token that was printed is the one that was left, for this user alone, until the end.
+    let file = path("serve-first").join(format!("tollgate/{port}.token"));
+    assert_eq!(fs::read_to_string(&file).unwrap().trim_end(), server.row("token "));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(server.said.contains(&format!("kept in {}, ", file.display())), "{}", server.said);
+    assert_eq!(server.end(), Some(0));
+    assert!(!file.exists());
+    let mut rest = Vec::new();
+    connection.read_to_end(&mut rest).unwrap();
+}
+
+#[test]
+fn what_came_before_the_signal_is_answered() {
+    let server = Running::start("serve-end", &["--resp", "0", "--http", "off", "--log", "off"]);
+    let mut connection = server.connect();
+    let pings = "PING\r\n".repeat(1_000);
+    connection.get_mut().write_all(pings.as_bytes()).unwrap();
+    assert_eq!(server.end(), Some(0));
+    let mut answers = String::new();
+    connection.read_to_string(&mut answers).unwrap();
+    assert_eq!(answers, "+PONG\r\n".repeat(1_000));
+}
+
+#[test]
+fn a_second_signal_does_not_wait() {
+    let mut server = Running::start("serve-twice", &["--resp", "0", "--http", "off"]);
+    let connection = server.connect();
+    let mut stuck = connection.get_ref();
+    stuck.set_nonblocking(true).unwrap();
+    let text = "x".repeat(10_000);
+    let echo = format!("*2\r\n$4\r\nECHO\r\n$10000\r\n{text}\r\n");
+    // A client that does not read is waited for, so nothing but the second signal ends the server soon.
+    assert!((0..10_000).any(|_| stuck.write_all(echo.as_bytes()).is_err()));
+    server.signal("-INT");
+    server.logged("info ending");
+    server.signal("-INT");
+    assert_eq!(server.child.wait().unwrap().code(), Some(2));
+    assert!(!path("serve-twice").join(format!("tollgate/{}.token", server.addr().port())).exists());
+}
+
+#[test]
+fn files_are_read_again_at_a_signal() {
+    let file = folder("serve-again-tokens").join("tokens");
+    let name = file.to_str().unwrap();
+    let add = |who: &str| tollgate(&["token", "--scopes", "check", "--name", who, "--file", name], b"").ok();
+    add("first");
+    let args = ["--resp", "0", "--http", "off", "--log", "json", "--tokens", name];
+    let mut server = Running::start("serve-again", &args);
+    assert!(server.row("tokens").starts_with(&format!("of {name}")), "{}", server.said);
+    assert!(!server.said.contains("tg_"), "no token is made where some are given: {}", server.said);
+    add("second");
+    server.signal("-HUP");
+    assert!(server.logged("tokens_read").contains(r#""tokens":"2""#));
+    fs::write(&file, "nonsense\n").unwrap();
+    server.signal("-HUP");
+    assert!(server.logged("tokens_kept").contains("line 1: expected SCOPES SHA256HEX NAME"));
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn it_does_not_start_where_others_reach_it_without_tokens_and_tls() {
+    let tokens = folder("serve-refused").join("tokens");
+    let name = tokens.to_str().unwrap();
+    tollgate(&["token", "--scopes", "check", "--name", "a", "--file", name], b"").ok();
+    for (args, said) in [
+        (&["--resp", "0.0.0.0:0"][..], "--tokens FILE"),
+        (&["--http", "[::]:0"], "tollgate token"),
+        (&["--resp", "0", "--resp", "192.0.2.1:0"], "--insecure-no-auth"),
+        (&["--resp", "0.0.0.0:0", "--tokens", name], "--tls-cert FILE --tls-key FILE"),
+        (&["--resp", "0.0.0.0:0", "--insecure-no-auth"], "--plaintext"),
+        (&["--resp", "off", "--http", "off"], "expected an address to listen on"),
+        (&["--resp", "off", "--resp", "0"], "expected addresses, or off alone"),
+        (&["--resp", "0", "--tokens", "/nowhere/tokens"], "cannot read the tokens file"),
+        (&["--resp", "0", "--tls-cert", "a", "--tls-key", "b"], "cannot read a"),
+        (&["--resp", "0", "--policy", "a=1/s", "--policy", "a=2/s"], "each name once"),
+        (&["--resp", "0", "--trusted-proxy", "nobody"], "a network such as 10.0.0.0/8"),
+        (&["--resp", "0", "--store", "redis://127.0.0.1:1"], "--lazy starts the server without it"),
+        (&["--resp", "0", "--store", "nonsense://u:secret@h"], "store URL: expected"),
+    ] {
+        let error = tollgate(&[&["serve", "--log", "off"], args].concat(), b"").failed();
+        assert!(error.starts_with("error: ") && error.contains(said), "{args:?}: {error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn a_store_behind_it_decides_and_may_be_away_if_that_is_said() {
+    let redis = tollgate_servers::Server::start().unwrap();
+    let args = ["--resp", "0", "--http", "off", "--log", "off"];
+    let server = Running::start("serve-store", &[&args[..], &["--store", &redis.url()]].concat());
+    assert!(server.row("decided by").contains("which keeps the state"), "{}", server.said);
+    assert_eq!(ask(&mut server.connect(), &["TG.CHECK", "user:42", "100/min"]), "*6");
+    assert_eq!(redis::cmd("DBSIZE").query::<i64>(&mut redis.connection().unwrap()).unwrap(), 1);
+    assert_eq!(server.end(), Some(0));
+    let server =
+        Running::start("serve-lazy", &[&args[..], &["--store", "redis://u:secret@127.0.0.1:1", "--lazy"]].concat());
+    assert!(!server.said.contains("secret"), "{}", server.said);
+    assert_eq!(ask(&mut server.connect(), &["TG.CHECK", "user:42", "100/min"]), "*6");
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn few_open_files_are_few_connections_and_too_few_are_no_start() {
+    let run = |files: &str| {
+        let text = format!("ulimit -n {files}; exec \"$0\" serve --resp 0 --http off --threads 2");
+        let mut command = Command::new("sh");
+        command.args(["-c", &text, env!("CARGO_BIN_EXE_tollgate")]);
+        command
+    };
+    let mut server = Running::run(&mut run("100"), "serve-files");
+    assert!(server.row("connections").starts_with("at most "), "{}", server.said);
+    assert!(server.logged("few_files").contains("wanted=4096"));
+    assert_eq!(server.end(), Some(0));
+    let output = run("40").output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && error.contains("ulimit -n"), "{error}");
+}
+
+#[test]
+fn a_start_without_options_has_no_socket_off_loopback() {
+    // The ports may be taken, so they are named; the addresses are those of the default.
+    let server = Running::start("serve-loopback", &["--resp", "0", "--http", "0", "--log", "off"]);
+    let process = format!("/proc/{}", server.child.id());
+    let links = fs::read_dir(format!("{process}/fd")).unwrap();
+    let links = links.filter_map(|file| fs::read_link(file.unwrap().path()).ok()?.to_str().map(str::to_owned));
+    let sockets: HashSet<String> =
+        links.filter_map(|link| Some(link.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())).collect();
+    let mut found = 0;
+    for (table, inside) in [("tcp", "7F:"), ("tcp6", "00000000000000000000000001000000:")] {
+        let text = fs::read_to_string(format!("{process}/net/{table}")).unwrap();
+        for row in text.lines().skip(1).map(|line| line.split_ascii_whitespace().collect::<Vec<_>>()) {
+            if row[3] == "0A" && sockets.contains(row[9]) {
+                assert!(row[1].contains(inside), "{table} {}", row[1]);
+                found += 1;
+            }
+        }
+    }
+    assert_eq!(found, 2, "{}", server.said);
+    for other in ["udp", "udp6", "raw", "raw6"] {
+        let text = fs::read_to_string(format!("{process}/net/{other}")).unwrap();
+        let own = text
+            .lines()
+            .skip(1)
+            .filter(|line| line.split_ascii_whitespace().nth(9).is_some_and(|n| sockets.contains(n)));
+        assert_eq!(own.count(), 0, "{other}");
+    }
+    assert_eq!(server.end(), Some(0));
+}

@@ -1,0 +1,253 @@
+//! Policy names and their policies: keys under a name have state of their own.
+//!
+//! Each of the first 64 policies of a name has a space, in the order they came. Policies that come later
+//! decide too, on records: whoever chooses policies chooses no more than these.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, RwLock};
+
+use tollgate_core::{Policy, StoreError};
+
+use crate::ident::{Ident, Secret};
+use crate::memory::MOST_NAMES;
+use crate::segments::Segments;
+use crate::slot::Seen;
+use crate::space::{RANK_BITS, Space};
+
+/// The most policies of a name that have a space.
+pub(crate) const MOST_RANKS: usize = 1 << RANK_BITS;
+/// The most spaces beside the first of each name. Those of bare text do not count: whoever chooses names
+/// must not take their places.
+const MOST_MORE: usize = MOST_NAMES;
+
+/// The names of a store.
+#[derive(Debug)]
+pub(crate) struct Names {
+    list: Segments<Name>,
+    numbers: RwLock<Numbers>,
+    bare: OnceLock<u16>,
+}
+
+/// The numbers of names, in the order they came.
+#[derive(Debug, Default)]
+struct Numbers {
+    of: HashMap<Box<str>, u16>,
+    /// Spaces beside the first of each name, those of bare text aside.
+    more: usize,
+}
+
+impl Names {
+    pub(crate) fn new() -> Self {
+        Self { list: Segments::new(MOST_NAMES), numbers: RwLock::default(), bare: OnceLock::new() }
+    }
+
+    /// The space of a policy, and whether it is the policy's own. One that comes too late for that uses the
+    /// first of its name.
+    #[inline]
+    pub(crate) fn space(
+        &self,
+        policy: &Policy,
+        secret: &Secret,
+        monotonic: bool,
+    ) -> Result<(Arc<Space>, bool), StoreError> {
+        loop {
+            // What was added is known, or what it would take is gone.
+            match self.known(policy) {
+                Some(known) => return Ok(known),
+                None => self.add(policy, secret, monotonic)?,
+            }
+        }
+    }
+
+    /// Makes a space for a policy, if it may have one.
+    #[cold]
+    fn add(&self, policy: &Policy, secret: &Secret, monotonic: bool) -> Result<(), StoreError> {
+        let mut numbers = self.numbers.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if numbers.of.len() >= MOST_NAMES && !numbers.of.contains_key(policy.name()) {
+            return Err(StoreError::Names(MOST_NAMES));
+        }
+        let next = numbers.of.len() as u16;
+        let number = *numbers.of.entry(policy.name().into()).or_insert(next);
+        self.list.extend(usize::from(number), Name::default);
+        let name = self.list.get(usize::from(number)).ok_or(StoreError::Names(MOST_NAMES))?;
+        if let Some(rank) = name.next().filter(|rank| *rank == 0 || numbers.may_grow(policy))
+            && name.of(policy).is_none()
+        {
+            name.add(Arc::new(Space::new(policy.clone(), number, rank, secret, monotonic)));
+            numbers.more += usize::from(rank > 0 && !policy.name().is_empty());
+        }
+        if policy.name().is_empty() {
+            self.bare.get_or_init(|| number);
+        }
+        Ok(())
+    }
+
+    /// The same; nothing if there is a space to be made.
+    #[inline]
+    fn known(&self, policy: &Policy) -> Option<(Arc<Space>, bool)> {
+        let (number, may_grow) = match self.bare.get() {
+            Some(number) if policy.name().is_empty() => (*number, true),
+            _ => {
+                let numbers = self.numbers.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+                (*numbers.of.get(policy.name())?, numbers.may_grow(policy))
+            }
+        };
+        let name = self.list.get(usize::from(number))?;
+        if let Some(space) = name.of(policy) {
+            return Some((Arc::clone(space), true));
+        }
+        if may_grow && name.next().is_some() { None } else { Some((Arc::clone(name.get(0)?), false)) }
+    }
+
+    /// The space that packed what was seen.
+    #[inline]
+    pub(crate) fn space_of(&self, seen: &Seen) -> Option<&Space> {
+        self.list.get(usize::from(Ident::name(seen.mark())))?.get(seen.rank()).map(|space| &**space)
+    }
+
+    /// Every space, by name and rank.
+    pub(crate) fn spaces(&self) -> impl Iterator<Item = &Arc<Space>> {
+        let names = (0..).map_while(|number| self.list.get(number).filter(|name| name.get(0).is_some()));
+        names.flat_map(Name::spaces)
+    }
+}
+
+impl Numbers {
+    fn may_grow(&self, policy: &Policy) -> bool {
+        self.more < MOST_MORE || policy.name().is_empty()
+    }
+}
+
+/// The policies of a name. They are added by one thread at a time and never removed.
+#[derive(Debug, Default)]
+struct Name {
+    /// Mostly the only one.
+    first: OnceLock<Arc<Space>>,
+    more: OnceLock<Box<[OnceLock<Summed>]>>,
+}
+
+/// A space, and what its limits add up to, so that most of those that are not looked for are passed over
+/// without being fetched.
+#[derive(Debug)]
+struct Summed {
+    sum: u64,
+    space: Arc<Space>,
+}
+
+impl Name {
+    #[inline]
+    fn get(&self, rank: u8) -> Option<&Arc<Space>> {
+        match usize::from(rank).checked_sub(1) {
+            None => self.first.get(),
+            Some(place) => self.more.get()?.get(place)?.get().map(|summed| &summed.space),
+        }
+    }
+
+    /// The space with the limits of `policy`.
+    #[inline]
+    fn of(&self, policy: &Policy) -> Option<&Arc<Space>> {
+        let first = self.first.get()?;
+        if first.owns(policy) {
+            return Some(first);
+        }
+        let more = self.more.get()?;
+        let (sum, more) = (sum(policy), more.iter().map_while(OnceLock::get));
+        more.filter(|summed| summed.sum == sum).map(|summed| &summed.space).find(|space| space.owns(policy))
+    }
+
+    /// All of them, by rank.
+    fn spaces(&self) -> impl Iterator<Item = &Arc<Space>> {
+        let more = self.more.get().into_iter().flatten().map_while(OnceLock::get);
+        self.first.get().into_iter().chain(more.map(|summed| &summed.space))
+    }
+
+    /// The rank of the next one, if there may be one more.
+    fn next(&self) -> Option<u8> {
+        let count = self.spaces().count();
+        (count < MOST_RANKS).then_some(count as u8)
+    }
+
+    /// Adds a space of the next rank.
+    fn add(&self, space: Arc<Space>) {
+        let Some(place) = usize::from(space.rank).checked_sub(1) else {
+            self.first.get_or_init(|| space);
+            return;
+        };
+        let more = self.more.get_or_init(|| (1..MOST_RANKS).map(|_| OnceLock::new()).collect());
+        if let Some(free) = more.get(place) {
+            free.get_or_init(|| Summed { sum: sum(&space.own), space });
+        }
+    }
+}
+
+/// A number that policies of the same limits share, and others mostly do not.
+fn sum(policy: &Policy) -> u64 {
+    policy.limits().iter().fold(0, |sum: u64, limit| {
+        let numbers = limit.count() ^ limit.period().get().rotate_left(32);
+        (sum.rotate_left(7) ^ numbers).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(text: &str) -> Policy {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_name_finds_each_of_its_policies_and_takes_no_more_than_64() {
+        let (name, secret) = (Name::default(), Secret([1, 2, 3]));
+        let texts: Vec<String> = (1..=MOST_RANKS).map(|count| format!("{count}/min gcra")).collect();
+        for (place, text) in texts.iter().enumerate() {
+            assert!(name.of(&policy(text)).is_none());
+            let rank = name.next().unwrap();
+            assert_eq!(usize::from(rank), place);
+            name.add(Arc::new(Space::new(policy(text), 5, rank, &secret, true)));
+        }
+        assert_eq!(name.next(), None);
+        assert!(name.of(&policy("65/min gcra")).is_none() && name.of(&policy("1/min fixed")).is_none());
+        for (place, text) in texts.iter().enumerate() {
+            let (found, got) = (name.of(&policy(text)).unwrap(), name.get(place as u8).unwrap());
+            assert!(Arc::ptr_eq(found, got) && found.own.limits() == policy(text).limits());
+            assert_eq!(found.ident(b"k"), name.get(0).unwrap().ident(b"k"), "a key is the same under all of them");
+        }
+        assert_eq!(name.spaces().count(), MOST_RANKS);
+    }
+
+    #[test]
+    fn names_that_take_all_spaces_leave_those_of_bare_text() {
+        let (names, secret) = (Names::new(), Secret([1, 2, 3]));
+        let space = |name: &str, count: usize| {
+            let policy = policy(&format!("{count}/min gcra"));
+            let policy = if name.is_empty() { policy } else { policy.with_name(name).unwrap() };
+            names.space(&policy, &secret, true).ok().map(|(space, is_own)| (space.rank, is_own))
+        };
+        // As many names as may be, the last for bare text, and more policies than have spaces.
+        for number in 0..MOST_NAMES - 1 {
+            assert_eq!(space(&format!("n{number}"), 1), Some((0, true)));
+        }
+        let own = (0..100).flat_map(|number| (2..=100).map(move |count| (number, count)));
+        let own = own.filter(|(number, count)| space(&format!("n{number}"), *count).unwrap().1).count();
+        assert_eq!(own, MOST_MORE);
+        assert_eq!(space("n4000", 2), Some((0, false)), "one more decides as the first of its name does");
+        for count in 1..=MOST_RANKS {
+            assert_eq!(space("", count), Some((count as u8 - 1, true)));
+        }
+        assert_eq!(space("", 65), Some((0, false)));
+        assert_eq!(space("too-many", 1), None, "there are no more names");
+        assert_eq!(space("n0", 64), Some((63, true)), "what was there stays");
+    }
+
+    #[test]
+    fn limits_of_the_same_numbers_are_told_apart() {
+        let (name, secret) = (Name::default(), Secret([1, 2, 3]));
+        for (rank, text) in ["9/s", "7/min gcra", "7/min fixed", "7/min gcra burst=3"].iter().enumerate() {
+            name.add(Arc::new(Space::new(policy(text), 0, rank as u8, &secret, true)));
+        }
+        assert_eq!(name.of(&policy("7/min fixed")).map(|space| space.rank), Some(2));
+        assert_eq!(name.of(&policy("7/min gcra burst=3")).map(|space| space.rank), Some(3));
+        assert!(name.of(&policy("7/min")).is_none());
+    }
+}

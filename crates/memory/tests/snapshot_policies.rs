@@ -1,0 +1,187 @@
+//! Stores whose names have several policies, stopped and going on from their files.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tollgate_core::algorithms::{Rule, slots::Slots};
+use tollgate_core::{Limit, Micros, Policy, Request, Timestamp};
+use tollgate_memory::{LEAST_CAP, Manual, Memory, Prepared, SnapshotError};
+
+const START: u64 = 1_700_000_000_000_000;
+const KEYS: u32 = 20;
+/// Written by a store of version 1, which had one policy a name, after [`charge`] with [`POLICIES`].
+const VERSION_1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-1.snapshot");
+
+const POLICIES: [(&str, &str); 6] = [
+    ("", "5/h"),
+    ("", "3/min gcra"),
+    ("g", "10/min gcra burst=4"),
+    ("m", "3/s, 20/min gcra name=steady, 100/h fixed align=clock"),
+    ("f", "7/min fixed"),
+    ("", "9/min gcra, 40/h fixed"),
+];
+
+fn policy((name, text): &(&str, &str)) -> Policy {
+    let policy: Policy = text.parse().unwrap();
+    if name.is_empty() { policy } else { policy.with_name(name).unwrap() }
+}
+
+/// A file of the test's own, gone at its end.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> Self {
+        let file = format!("tollgate-policies-{name}-{}.snapshot", std::process::id());
+        Self(std::env::temp_dir().join(file))
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn clock() -> Manual {
+    Manual::at(Timestamp::new(START).unwrap())
+}
+
+fn empty(clock: &Manual) -> Memory {
+    Memory::with_clock(LEAST_CAP, Box::new(clock.clone()))
+}
+
+fn restored(path: &Path, clock: &Manual, policies: &[Policy]) -> Memory {
+    Memory::restore(path, LEAST_CAP, Some(Box::new(clock.clone())), policies).unwrap()
+}
+
+fn prepare(memory: &Memory) -> Vec<Prepared> {
+    POLICIES.iter().map(|named| memory.prepare(&policy(named)).unwrap()).collect()
+}
+
+/// The same traffic every time: some keys under one of the policies of their name, some under two.
+fn charge(memory: &Memory, prepared: &[Prepared], clock: &Manual) {
+    for step in 0..120u32 {
+        for (index, policy) in prepared.iter().enumerate() {
+            let key = (step * 7 + index as u32 * step / 40) % KEYS;
+            if !(key as usize + index).is_multiple_of(3) {
+                let _ = memory.check(policy, &key.to_le_bytes(), &Request::ONE).unwrap();
+            }
+        }
+        clock.advance(Micros::new(10_000));
+    }
+}
+
+/// Asks both for the same, and charges both; answers how many of the keys had used something.
+fn alike(one: &Memory, other: &Memory) -> usize {
+    let mut used = 0;
+    for (a, b) in prepare(one).iter().zip(prepare(other)) {
+        for key in 0..KEYS + 2 {
+            let ask = |memory: &Memory, policy| memory.check_full(policy, &key.to_le_bytes(), &Request::ONE).unwrap();
+            let (a, b) = (ask(one, a), ask(other, &b));
+            assert_eq!(a, b, "key {key}");
+            used += usize::from(a.1.iter().any(|limit| limit.remaining + 1 < limit.count as i64 || !limit.fits));
+        }
+    }
+    used
+}
+
+#[test]
+fn keys_of_several_policies_come_back_whatever_the_new_store_begins_with() {
+    let file = File::new("round");
+    let all: Vec<Policy> = POLICIES.iter().map(policy).collect();
+    let reversed: Vec<Policy> = all.iter().rev().cloned().collect();
+    let other = [policy(&("", "1000/d")), policy(&("g", "1000/d"))];
+    for given in [&all[..], &reversed, &other, &[]] {
+        let time = clock();
+        let memory = empty(&time);
+        charge(&memory, &prepare(&memory), &time);
+        let written = memory.save(&file.0).unwrap();
+        let again = restored(&file.0, &time, given);
+        assert_eq!((again.stats().keys, again.stats().overflow_buckets), (written, 0));
+        assert!(alike(&memory, &again) > 50);
+        // And once more, from a store that began with other policies.
+        again.save(&file.0).unwrap();
+        time.advance(Micros::from_secs(7));
+        assert!(alike(&again, &restored(&file.0, &time, &[])) > 50);
+    }
+}
+
+#[test]
+fn a_snapshot_of_version_1_is_still_read() {
+    let time = clock();
+    let memory = empty(&time);
+    charge(&memory, &prepare(&memory), &time);
+    let saved = restored(Path::new(VERSION_1), &time, &[]);
+    assert_eq!(saved.stats().keys, 60);
+    assert!(alike(&memory, &saved) > 50);
+    let given: Vec<Policy> = POLICIES.iter().rev().map(policy).collect();
+    let (again, file) = (restored(Path::new(VERSION_1), &time, &given), File::new("old"));
+    again.save(&file.0).unwrap();
+    let (one, other) = (restored(Path::new(VERSION_1), &time, &[]), restored(&file.0, &time, &[]));
+    assert!(alike(&one, &other) > 50, "written anew, it says the same");
+}
+
+fn check(memory: &Memory, policy: &Prepared, key: u32) -> bool {
+    memory.check(policy, &key.to_le_bytes(), &Request::ONE).unwrap().allowed
+}
+
+#[test]
+fn keys_of_every_policy_come_back_as_small_as_they_were() {
+    let (file, time) = (File::new("small"), clock());
+    let memory = Memory::with_clock(16 << 20, Box::new(time.clone()));
+    for count in 1..=20u32 {
+        let policy = memory.prepare(&policy(&("", &format!("{count}/h gcra")))).unwrap();
+        assert!((0..4_000).all(|key| check(&memory, &policy, count * 100_000 + key)));
+    }
+    let before = memory.stats();
+    assert_eq!(memory.save(&file.0).unwrap(), 80_000);
+    let again = Memory::restore(&file.0, 16 << 20, Some(Box::new(time)), &[]).unwrap();
+    assert_eq!(again.stats().keys, before.keys);
+    assert!(again.stats().bytes < before.bytes + before.bytes / 4, "{:?} {before:?}", again.stats());
+}
+
+#[test]
+fn policies_that_are_gone_and_have_no_keys_left_make_room_for_others() {
+    let (file, time) = (File::new("restarts"), clock());
+    empty(&time).save(&file.0).unwrap();
+    // Far more restarts than policies that a name has room for, each with a policy of its own.
+    for count in 1..=90u32 {
+        let own = policy(&("p", &format!("{count}/min gcra")));
+        let memory = restored(&file.0, &time, std::slice::from_ref(&own));
+        let prepared = memory.prepare(&own).unwrap();
+        let before = memory.stats().bytes;
+        assert!((0..200).all(|key| check(&memory, &prepared, count * 1_000 + key)));
+        assert_eq!(memory.stats().bytes, before, "keys without records, at restart {count}");
+        // What the last policy used is still used under this one.
+        let last = (count - 1) * 1_000;
+        let left = memory.check(&prepared, &last.to_le_bytes(), &Request::ONE.peek()).unwrap().remaining;
+        assert_eq!(i64::from(count) - left, i64::from(count > 1), "at restart {count}");
+        // Until the next one saves, it has been paid back.
+        memory.save(&file.0).unwrap();
+        time.advance(Micros::new(60_000_000 / u64::from(count) * 2 / 3));
+    }
+}
+
+#[test]
+fn limits_without_a_written_form_are_refused_only_where_a_key_needs_them() {
+    let (file, time) = (File::new("unwritten"), clock());
+    let memory = empty(&time);
+    let slots = Slots::unrefunded(5, Micros::from_secs(1_000), Micros::new(1_000)).unwrap();
+    let unwritten = Policy::new(vec![Limit::new(Rule::Slots(slots))]).unwrap();
+    let (plain, unwritten) = (policy(&("", "2/h gcra")), unwritten);
+    let plain_there = memory.prepare(&plain).unwrap();
+    assert!(check(&memory, &plain_there, 1));
+    let dialect = memory.prepare(&unwritten).unwrap();
+    let later = memory.prepare(&policy(&("", "7/h fixed"))).unwrap();
+    assert!(check(&memory, &later, 2));
+    assert_eq!(memory.save(&file.0).unwrap(), 2, "nobody uses it");
+    assert!(check(&memory, &dialect, 3));
+    assert!(matches!(memory.save(&file.0), Err(SnapshotError::Policy(name)) if name.is_empty()));
+    time.advance(Micros::from_secs(1_001));
+    assert_eq!(memory.save(&file.0).unwrap(), 2, "nobody uses it any more");
+    let again = restored(&file.0, &time, &[]);
+    let [plain, later] = [plain, policy(&("", "7/h fixed"))].map(|policy| again.prepare(&policy).unwrap());
+    let left = |policy, key: u32| again.check(policy, &key.to_le_bytes(), &Request::ONE.peek()).unwrap().remaining;
+    assert_eq!((left(&plain, 1), left(&later, 2)), (1, 6));
+}

@@ -1,0 +1,95 @@
+//! A request on its way to a route: who asks, and what is in its body.
+
+use std::net::SocketAddr;
+
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+use super::values::Object;
+use crate::access::Scope;
+use crate::shared::Shared;
+
+/// A request.
+pub(super) struct Call<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) parts: Parts,
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+}
+
+impl Call<'_> {
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.parts.headers
+    }
+
+    /// Sees whether the caller may: by the token that is shown, else by where it comes from.
+    pub(super) fn admit(&self, scope: Option<Scope>) -> Result<(), Problem> {
+        let Some(scope) = scope else { return Ok(()) };
+        let free = self.shared.access.free(self.local, self.peer);
+        let mut shown = self.headers().get_all(AUTHORIZATION).iter();
+        let Some(authorization) = shown.next() else {
+            if free.has(scope) {
+                return Ok(());
+            }
+            let text = format!("expected Authorization: Bearer TOKEN, a token with the scope {}", scope.name());
+            return Err(Problem::unauthorized(text));
+        };
+        let token = authorization.as_bytes().split_at_checked(7);
+        let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer ")).map(|(_, token)| token);
+        let (Some(token), None) = (token, shown.next()) else {
+            return Err(Problem::unauthorized("Authorization: expected it once, as Bearer TOKEN"));
+        };
+        let scopes = self.shared.access.login(token.trim_ascii(), self.peer.ip())?.and(free);
+        if scopes.has(scope) { Ok(()) } else { Err(Problem::lacks(scope, scopes)) }
+    }
+
+    /// The body, read whole, as JSON.
+    pub(super) async fn json<T: DeserializeOwned>(&self, body: Incoming) -> Result<T, Problem> {
+        if !is_json(self.headers()) {
+            let text = "Content-Type: expected application/json";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+        }
+        let bytes = self.read(body).await?;
+        let mut reader = serde_json::Deserializer::from_slice(&bytes);
+        let Object(read) = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let path = error.path().to_string();
+            let place = if path == "." { String::new() } else { format!("{path}: ") };
+            Problem::wrong(format!("{place}{}", error.into_inner()))
+        })?;
+        reader.end().map_err(|error| Problem::wrong(format!("expected one JSON object: {error}")))?;
+        Ok(read)
+    }
+
+    async fn read(&self, body: Incoming) -> Result<Bytes, Problem> {
+        let limits = &self.shared.http.limits;
+        let most = limits.body_bytes;
+        let too_large =
+            || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("expected a body of at most {most} bytes"));
+        if body.size_hint().lower() > most as u64 {
+            return Err(too_large());
+        }
+        let whole = Limited::new(body, most).collect();
+        match tokio::time::timeout(limits.body, whole).await {
+            Ok(Ok(whole)) => Ok(whole.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+            Ok(Err(error)) => Err(Problem::wrong(format!("expected a whole body: {error}"))),
+            Err(_) => {
+                let text = format!("expected the body within {:?}", limits.body);
+                Err(Problem::new(StatusCode::REQUEST_TIMEOUT, text))
+            }
+        }
+    }
+}
+
+/// A page of another site cannot send this type without being asked first, and is not allowed to then.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(kind), None) = (types.next(), types.next()) else { return false };
+    let kind = kind.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
+}

@@ -1,0 +1,106 @@
+//! `/v1/gate`: the answer for a proxy that asks before it passes a request on (nginx auth_request, Caddy
+//! forward_auth and their like), in a status and header fields. `docs/gate.md` has the recipes.
+
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use tollgate_core::{Cost, EXACT};
+
+use super::call::Call;
+use super::client_address::client_address;
+use super::decide::strange;
+use super::fields;
+use super::problem::{Problem, QUOTA_EXCEEDED};
+use super::query::parameters;
+use super::routes::{Answered, bytes};
+use crate::desk::{Answer, Ask, Part, Question, Tells};
+use crate::fault::Fault;
+use crate::network::Prefix;
+
+/// The field that may hold the policy.
+const POLICY: HeaderName = HeaderName::from_static("tollgate-policy");
+
+/// What the proxy's settings say: a client has no part in them.
+struct Asked {
+    part: Part,
+    /// The status of a refusal.
+    deny: StatusCode,
+}
+
+pub(super) async fn gate(call: &Call<'_>) -> Result<Answered, Problem> {
+    let Asked { part, deny } = read(call)?;
+    let question = Question::Check(Ask { part, mode: None, peek: false, tells: Tells::Full });
+    let answer = call.shared.desk.answer(&question).await?;
+    let (Answer::Decided(decision, details), Question::Check(ask)) = (answer, &question) else {
+        return Err(strange());
+    };
+    let policy = &ask.part.known.policy;
+    let mut answered = if decision.allowed {
+        Response::new(bytes(Vec::new()))
+    } else {
+        let refused = policy.limits().iter().zip(&details).filter(|(_, detail)| !detail.fits);
+        let violated: Vec<String> = refused.map(|(limit, _)| limit.name()).collect();
+        let detail = format!("refused by {}", violated.join(", "));
+        Problem { kind: QUOTA_EXCEEDED, title: "Quota exceeded", violated, ..Problem::new(deny, detail) }.response()
+    };
+    fields::write(policy, &decision, &details, answered.headers_mut());
+    answered.headers_mut().insert(hyper::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(answered)
+}
+
+fn read(call: &Call<'_>) -> Result<Asked, Problem> {
+    let names = ["policy", "name", "cost", "key_header", "or", "deny"];
+    let [policy, name, cost, key_header, or, deny] = parameters(call.parts.uri.query(), names)?;
+    // What the proxy wrote into the address wins: a client may send the field itself.
+    let known = match (&policy, call.headers().get(POLICY)) {
+        (Some(policy), _) => call.shared.desk.policy(policy.as_bytes(), name.as_deref().map(str::as_bytes))?,
+        (None, Some(policy)) => call.shared.desk.policy(policy.as_bytes(), name.as_deref().map(str::as_bytes))?,
+        (None, None) => {
+            return Err(Problem::wrong("expected ?policy= or the header Tollgate-Policy, such as 100/min or a name"));
+        }
+    };
+    let cost = match cost.as_deref() {
+        None => Cost::ONE,
+        Some(text) => {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            let cost = text.parse().ok().filter(|_| digits).and_then(Cost::new);
+            let expected = || Fault::expected("cost", &format!("an integer from 0 to {}", EXACT - 1), text.as_bytes());
+            cost.ok_or_else(expected)?
+        }
+    };
+    let deny = match deny.as_deref() {
+        None | Some("403") => StatusCode::FORBIDDEN,
+        Some("429") => StatusCode::TOO_MANY_REQUESTS,
+        Some(other) => return Err(Fault::expected("deny", "403 or 429", other.as_bytes()).into()),
+    };
+    let or_address = match or.as_deref() {
+        None => false,
+        Some("address") => true,
+        Some(other) => return Err(Fault::expected("or", "address", other.as_bytes()).into()),
+    };
+    let key = key(call, key_header.as_deref(), or_address)?;
+    tollgate_core::StoreError::check_key(&key).map_err(Fault::from)?;
+    Ok(Asked { part: Part { known, key, cost }, deny })
+}
+
+/// `header:x-api-key:VALUE` or `address:203.0.113.7`: a client that chooses the one cannot be the other.
+fn key(call: &Call<'_>, key_header: Option<&str>, or_address: bool) -> Result<Vec<u8>, Problem> {
+    if let Some(name) = key_header {
+        let name = HeaderName::try_from(name)
+            .map_err(|_| Fault::expected("key_header", "the name of a header", name.as_bytes()))?;
+        let mut values = call.headers().get_all(&name).iter().filter(|value| !value.is_empty());
+        match (values.next(), values.next()) {
+            (Some(value), None) => return Ok([b"header:", name.as_str().as_bytes(), b":", value.as_bytes()].concat()),
+            // The application may read another one than we would.
+            (Some(_), Some(_)) => return Err(Problem::wrong(format!("{name}: expected it once"))),
+            (None, _) if or_address => {}
+            (None, _) => {
+                let text = format!("expected the header {name}; &or=address takes the client's address without it");
+                return Err(Problem::wrong(text));
+            }
+        }
+    } else if or_address {
+        return Err(Problem::wrong("or: expected it beside key_header"));
+    }
+    let address = client_address(call.peer.ip(), call.headers(), &call.shared.http.trusted);
+    Ok(format!("address:{}", Prefix::of(address)).into_bytes())
+}

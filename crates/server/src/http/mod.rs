@@ -1,0 +1,39 @@
+//! The front-end over HTTP/1.1: JSON in, JSON out, one route a question.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `front.rs` | what the connections share: the bounds; which names are this server's |
+//! | `connection.rs`, `pace.rs` | one connection to its end; how long each part of it may take |
+//! | `routes.rs` | every route: its method, path, scope, and what runs it |
+//! | `call.rs` | a request on its way to a route: host, login, body |
+//! | `bodies.rs`, `values.rs` | what is asked and answered, as JSON |
+//! | `problem.rs` | errors, as RFC 9457 words them |
+//! | `decide.rs`, `batch.rs` | check, peek, reset, refund, explain; many at once |
+//! | `gate.rs`, `fields.rs`, `query.rs` | forward auth, its header fields, its parameters |
+//! | `client_address.rs` | who a client is, behind proxies |
+//! | `state.rs` | health, readiness, metrics, policies |
+//! | `openapi.rs` | the document, made of the routes and the types |
+
+mod batch;
+mod bodies;
+mod call;
+mod client_address;
+mod connection;
+mod decide;
+mod fields;
+mod front;
+mod gate;
+mod openapi;
+mod pace;
+mod problem;
+mod query;
+mod routes;
+mod state;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use connection::serve;
+pub(crate) use front::Front;
+pub(crate) use routes::ROUTES;

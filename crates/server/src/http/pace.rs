@@ -1,0 +1,117 @@
+//! How far a connection is, and by when it must be further: a client that is slow, or gone, or does not
+//! read its answer, is cut off.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use super::front::Limits;
+
+/// What a connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing is asked.
+    Idle,
+    /// A head comes.
+    Head,
+    /// A request is answered.
+    Request,
+    /// Its answer is written.
+    Writing,
+}
+
+/// The phase of a connection and when it began. The connection, its stream and its requests are one task;
+/// an atomic is how they share it.
+#[derive(Debug)]
+pub(super) struct Pace {
+    began: Instant,
+    /// Milliseconds since the connection began, and the phase.
+    word: AtomicU64,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self { began: Instant::now(), word: AtomicU64::new(Phase::Idle as u64) }
+    }
+
+    pub(super) fn enter(&self, phase: Phase) {
+        let word = if phase == Phase::Writing {
+            // The bound is on the request with its answer.
+            self.word.load(Ordering::Relaxed) & !3
+        } else {
+            (self.began.elapsed().as_millis() as u64) << 2
+        };
+        self.word.store(word | phase as u64, Ordering::Relaxed);
+    }
+
+    fn phase(&self) -> Phase {
+        match self.word.load(Ordering::Relaxed) & 3 {
+            0 => Phase::Idle,
+            1 => Phase::Head,
+            2 => Phase::Request,
+            _ => Phase::Writing,
+        }
+    }
+
+    /// When the phase must be over.
+    pub(super) fn deadline(&self, limits: &Limits) -> Instant {
+        let within = match self.phase() {
+            Phase::Idle => limits.idle,
+            Phase::Head => limits.head,
+            Phase::Request | Phase::Writing => limits.request,
+        };
+        self.began + Duration::from_millis(self.word.load(Ordering::Relaxed) >> 2) + within
+    }
+}
+
+/// A stream whose first byte begins a head, and whose last written byte ends a request.
+pub(super) struct Paced<'a, S> {
+    pub(super) stream: S,
+    pub(super) pace: &'a Pace,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Paced<'_, S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let read = ready!(Pin::new(&mut self.stream).poll_read(context, into));
+        if into.filled().len() > before && self.pace.phase() == Phase::Idle {
+            self.pace.enter(Phase::Head);
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<'_, S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = ready!(Pin::new(&mut self.stream).poll_flush(context));
+        if self.pace.phase() == Phase::Writing {
+            self.pace.enter(Phase::Idle);
+        }
+        Poll::Ready(flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,191 @@
+//! Every route: its methods, path and scope, and who answers it. The metrics, the document and the tests
+//! go through this list.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use serde::Serialize;
+
+use super::call::Call;
+use super::front::check_host;
+use super::problem::Problem;
+use super::{batch, decide, gate, openapi, state};
+use crate::access::Scope;
+use crate::shared::Shared;
+
+/// An answer on its way out.
+pub(super) type Answered = Response<Full<Bytes>>;
+
+/// A route.
+pub(crate) struct Route {
+    pub(crate) path: &'static str,
+    /// Its name in metrics and in the document.
+    pub(crate) name: &'static str,
+    pub(super) methods: Methods,
+    /// What a caller needs; nothing if anybody may.
+    pub(crate) scope: Option<Scope>,
+    /// What it is for.
+    pub(super) summary: &'static str,
+    pub(super) run: Run,
+}
+
+/// The methods a route takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Methods {
+    /// With a body in JSON.
+    Post,
+    /// And HEAD, which is the same without the body.
+    Get,
+    /// Any: proxies pass the client's method on.
+    Any,
+}
+
+impl Methods {
+    pub(super) const fn names(self) -> &'static str {
+        match self {
+            Self::Post => "POST",
+            Self::Get => "GET, HEAD",
+            Self::Any => "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, TRACE",
+        }
+    }
+
+    fn has(self, method: &Method) -> bool {
+        self.names().split(", ").any(|name| name == method.as_str())
+    }
+}
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Run {
+    Check,
+    Peek,
+    Reset,
+    Refund,
+    Explain,
+    Batch,
+    Policies,
+    Gate,
+    Metrics,
+    Health,
+    Ready,
+    OpenApi,
+}
+
+const fn route(
+    path: &'static str,
+    name: &'static str,
+    methods: Methods,
+    scope: Option<Scope>,
+    run: Run,
+    summary: &'static str,
+) -> Route {
+    Route { path, name, methods, scope, summary, run }
+}
+
+/// All routes.
+pub(crate) static ROUTES: &[Route] = &[
+    route("/v1/check", "check", Methods::Post, Some(Scope::Check), Run::Check, "Decide a request and charge it"),
+    route("/v1/peek", "peek", Methods::Post, Some(Scope::Check), Run::Peek, "Decide a request and charge nothing"),
+    route("/v1/reset", "reset", Methods::Post, Some(Scope::Reset), Run::Reset, "Forget a key under a policy"),
+    route("/v1/refund", "refund", Methods::Post, Some(Scope::Check), Run::Refund, "Give units back"),
+    route("/v1/explain", "explain", Methods::Post, Some(Scope::Read), Run::Explain, "Say what a policy promises"),
+    route("/v1/batch", "batch", Methods::Post, Some(Scope::Check), Run::Batch, "Decide many requests"),
+    route("/v1/policies", "policies", Methods::Get, Some(Scope::Read), Run::Policies, "List the policies with names"),
+    route("/v1/gate", "gate", Methods::Any, Some(Scope::Check), Run::Gate, "Decide for a proxy, in status and headers"),
+    route("/metrics", "metrics", Methods::Get, Some(Scope::Read), Run::Metrics, "What the server counted"),
+    route("/healthz", "healthz", Methods::Get, None, Run::Health, "Whether the server runs"),
+    route("/readyz", "readyz", Methods::Get, None, Run::Ready, "Whether the server and its store answer"),
+    route("/openapi.json", "openapi", Methods::Get, None, Run::OpenApi, "This document"),
+];
+
+/// Answers a request, whatever it is.
+pub(super) async fn answer(
+    shared: &Shared,
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    local: SocketAddr,
+) -> Answered {
+    match respond(shared, request, peer, local).await {
+        Ok(answered) => answered,
+        Err(problem) => {
+            shared.desk.metrics.http_error(problem.status);
+            problem.response()
+        }
+    }
+}
+
+async fn respond(
+    shared: &Shared,
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    local: SocketAddr,
+) -> Result<Answered, Problem> {
+    let _turn = shared.http.turn()?;
+    let (parts, body) = request.into_parts();
+    check_host(&parts, local, &shared.http.hosts)?;
+    let path = parts.uri.path();
+    let found = ROUTES.iter().enumerate().find(|(_, route)| route.path == path);
+    let (place, route) = found.ok_or_else(unknown)?;
+    if !route.methods.has(&parts.method) {
+        return Err(Problem::method(route.methods.names()));
+    }
+    let call = Call { shared, parts, peer, local };
+    call.admit(route.scope)?;
+    shared.desk.metrics.http_request(place);
+    let began = Instant::now();
+    let answered = run(route.run, &call, body).await;
+    if route.scope == Some(Scope::Check) {
+        shared.desk.metrics.took(began.elapsed());
+    }
+    answered
+}
+
+async fn run(run: Run, call: &Call<'_>, body: Incoming) -> Result<Answered, Problem> {
+    match run {
+        Run::Check => json(&decide::check(call, call.json(body).await?, false).await?),
+        Run::Peek => json(&decide::check(call, call.json(body).await?, true).await?),
+        Run::Reset => json(&decide::reset(call, call.json(body).await?).await?),
+        Run::Refund => json(&decide::refund(call, call.json(body).await?).await?),
+        Run::Explain => json(&decide::explain(call, call.json(body).await?).await?),
+        Run::Batch => json(&batch::batch(call, call.json(body).await?).await?),
+        Run::Policies => json(&state::policies(call)),
+        Run::Gate => gate::gate(call).await,
+        Run::Metrics => state::metrics(call),
+        Run::Health => Ok(text("ok\n")),
+        Run::Ready => state::ready(call).await,
+        Run::OpenApi => Ok(with_type(openapi::text().into(), "application/json")),
+    }
+}
+
+fn unknown() -> Problem {
+    let paths: Vec<&str> = ROUTES.iter().map(|route| route.path).collect();
+    Problem::new(StatusCode::NOT_FOUND, format!("expected one of the paths {}", paths.join(", ")))
+}
+
+fn json(answer: &impl Serialize) -> Result<Answered, Problem> {
+    let text = serde_json::to_vec(answer);
+    let text = text.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(with_type(text, "application/json"))
+}
+
+pub(super) fn text(text: &'static str) -> Answered {
+    with_type(text.into(), "text/plain; charset=utf-8")
+}
+
+/// An answer of that type. None is kept by a cache: each is of its moment.
+pub(super) fn with_type(body: Vec<u8>, kind: &'static str) -> Answered {
+    let mut response = Response::new(bytes(body));
+    let set: [(HeaderName, _); 2] = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-store")];
+    for (name, value) in set {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+pub(super) fn bytes(body: Vec<u8>) -> Full<Bytes> {
+    Full::new(Bytes::from(body))
+}

@@ -1,0 +1,138 @@
+//! The gate: who is the key, and what the proxy is told.
+
+use super::client::{With, tested, tested_with};
+
+const BEHIND_NGINX: With = With {
+    limits: None,
+    home: None,
+    policies: Vec::new(),
+    trusted: &["127.0.0.1", "10.0.0.0/8"],
+    hosts: &[],
+    peer: None,
+};
+
+#[tokio::test]
+async fn passes_and_refusals_in_status_and_fields() {
+    let tested = tested();
+    for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+        let told = tested.ask(method, "/v1/gate?policy=7/min", &[], "").await;
+        assert_eq!((told.status, told.body.len()), (200, 0), "{method}");
+    }
+    let told = tested.get("/v1/gate?policy=7/min").await;
+    assert_eq!(told.status, 403);
+    for (name, value) in [
+        ("ratelimit-policy", "\"7/min\";q=7;w=60"),
+        ("ratelimit", "\"7/min\";r=0;t=60"),
+        ("retry-after", "60"),
+        ("tollgate-remaining", "0"),
+        ("tollgate-retry-after-us", "60000000"),
+        ("tollgate-source", "home"),
+        ("cache-control", "no-store"),
+    ] {
+        assert_eq!(told.header(name), Some(value), "{name}");
+    }
+    assert_eq!(told.problem(), "refused by 7/min");
+    let problem = told.json();
+    assert_eq!(problem["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
+    assert_eq!(problem["violated-policies"], serde_json::json!(["7/min"]));
+    assert!(!told.text().contains("127.0.0.1"), "no key is told");
+    assert_eq!(tested.get("/v1/gate?policy=7/min&deny=429").await.status, 429);
+    let allowed = tested.get("/v1/gate?policy=8/h").await;
+    assert_eq!(allowed.header("retry-after"), None);
+    assert_eq!(allowed.header("ratelimit"), Some("\"8/h\";r=7;t=3600"));
+}
+
+#[tokio::test]
+async fn the_policy_is_the_proxys() {
+    let login = "1/min".parse::<tollgate_core::Policy>().unwrap().with_name("login").unwrap();
+    let tested = tested_with(With { policies: vec![login], ..With::default() });
+    let by = async |target: &str, field: &str| tested.ask("GET", target, &[("Tollgate-Policy", field)], "").await;
+    assert_eq!(by("/v1/gate", "login").await.status, 200);
+    assert_eq!(by("/v1/gate", "login").await.status, 403);
+    // What is in the address wins over a field, which a client may have sent.
+    assert_eq!(by("/v1/gate?policy=login", "1000/s").await.status, 403);
+    assert_eq!(by("/v1/gate?policy=1/min,%202/h", "login").await.status, 200);
+    assert_eq!(by("/v1/gate?policy=1/min&name=login", "9/s").await.status, 403);
+    assert_eq!(by("/v1/gate?policy=9/min&name=costs&cost=9", "").await.status, 200);
+    assert_eq!(by("/v1/gate?policy=9/min&name=costs&cost=1", "").await.status, 403);
+    assert_eq!(by("/v1/gate?policy=9/min&name=costs&cost=0", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_key_is_a_header_or_the_address() {
+    let tested = tested_with(BEHIND_NGINX);
+    let left = async |target: &str, headers: &[(&str, &str)]| {
+        let told = tested.ask("GET", target, headers, "").await;
+        told.header("tollgate-remaining").map_or_else(|| told.problem(), str::to_owned)
+    };
+    let by_key = "/v1/gate?policy=9/min&key_header=X-Api-Key";
+    assert_eq!(left(by_key, &[("X-Api-Key", "a")]).await, "8");
+    assert_eq!(left(by_key, &[("x-api-key", "a")]).await, "7");
+    assert_eq!(left(by_key, &[("X-Api-Key", "b")]).await, "8");
+    assert!(left(by_key, &[]).await.contains("expected the header x-api-key; &or=address"));
+    assert!(left(by_key, &[("X-Api-Key", "")]).await.contains("expected the header x-api-key"));
+    assert!(left(by_key, &[("X-Api-Key", "a"), ("X-Api-Key", "b")]).await.contains("expected it once"));
+    assert!(left(by_key, &[("X-Api-Key", &"a".repeat(500))]).await.contains("512 bytes"));
+    let or_address = "/v1/gate?policy=9/min&key_header=X-Api-Key&or=address";
+    assert_eq!(left(or_address, &[("X-Api-Key", "a")]).await, "6");
+    assert_eq!(left(or_address, &[]).await, "8");
+    // Nobody can be an address by naming it.
+    for name in ["127.0.0.1", "address:127.0.0.1"] {
+        assert_eq!(left(or_address, &[("X-Api-Key", name)]).await, "8", "{name}");
+    }
+    let by_address = "/v1/gate?policy=9/min";
+    assert_eq!(left(by_address, &[]).await, "7");
+    assert_eq!(left(by_address, &[("X-Forwarded-For", "203.0.113.7")]).await, "8");
+    assert_eq!(left(by_address, &[("X-Forwarded-For", "6.6.6.6, ::ffff:203.0.113.7")]).await, "7");
+    assert_eq!(left(by_address, &[("X-Forwarded-For", "6.6.6.6, 203.0.113.7:80, 10.9.8.7")]).await, "6");
+    let lines = [("X-Forwarded-For", "203.0.113.7"), ("X-Forwarded-For", "10.1.1.1")];
+    assert_eq!(left(by_address, &lines).await, "5");
+    // One client has all of a network of 64 bits.
+    assert_eq!(left(by_address, &[("X-Forwarded-For", "2001:db8:1:2::1")]).await, "8");
+    assert_eq!(left(by_address, &[("X-Forwarded-For", "[2001:db8:1:2:ffff::9]:443")]).await, "7");
+    assert_eq!(left(by_address, &[("X-Forwarded-For", "2001:db8:1:3::1")]).await, "8");
+}
+
+#[tokio::test]
+async fn a_stranger_does_not_choose_his_address() {
+    // R29: rotating headers from an untrusted peer, and rotating addresses of one network, are one bucket.
+    let tested = tested_with(With { peer: Some("[2001:db8::1]:5"), trusted: &["127.0.0.1"], ..With::default() });
+    let token = tested.bearer("check");
+    for number in 0..300u32 {
+        let address = format!("10.0.{}.{}", number / 256, number % 256);
+        let headers = [("X-Forwarded-For", address.as_str()), ("X-Real-IP", &address), ("Authorization", &token)];
+        let told = tested.ask("GET", "/v1/gate?policy=1000/h", &headers, "").await;
+        assert_eq!(told.header("tollgate-remaining"), Some((999 - number).to_string().as_str()));
+    }
+    let mut tested = tested_with(With { peer: Some("[2001:db8::1]:5"), ..With::default() });
+    let token = tested.bearer("check");
+    for number in 0..300u16 {
+        tested.peer = format!("[2001:db8::{:x}:1]:5", number * 7).parse().unwrap();
+        let told = tested.ask("GET", "/v1/gate?policy=1000/h", &[("Authorization", &token)], "").await;
+        assert_eq!(told.header("tollgate-remaining"), Some((999 - number).to_string().as_str()));
+    }
+}
+
+#[tokio::test]
+async fn wrong_questions_of_a_proxy() {
+    let tested = tested();
+    for (target, said) in [
+        ("/v1/gate", "expected ?policy= or the header Tollgate-Policy"),
+        ("/v1/gate?policy=x", "policy: expected a policy such as"),
+        ("/v1/gate?policy=", "policy: column 1"),
+        ("/v1/gate?policy=9/min&policy=8/min", "policy: expected it once"),
+        ("/v1/gate?policy=9/min&cost=", "cost: expected an integer from 0 to"),
+        ("/v1/gate?policy=9/min&cost=-1", "cost: expected an integer"),
+        ("/v1/gate?policy=9/min&cost=%2B1", "cost: expected an integer"),
+        ("/v1/gate?policy=9/min&cost=9007199254740992", "cost: expected an integer"),
+        ("/v1/gate?policy=9/min&deny=500", "deny: expected 403 or 429, found \"500\""),
+        ("/v1/gate?policy=9/min&key_header=a%20b", "key_header: expected the name of a header"),
+        ("/v1/gate?policy=9/min&or=address", "or: expected it beside key_header"),
+        ("/v1/gate?policy=9/min&key_header=X&or=peer", "or: expected address"),
+        ("/v1/gate?policy=9/min&burst=2", "expected the parameters policy, name, cost, key_header, or, deny"),
+    ] {
+        let told = tested.get(target).await;
+        assert_eq!(told.status, 400, "{target}");
+        assert!(told.problem().contains(said), "{target}: {}", told.problem());
+    }
+}

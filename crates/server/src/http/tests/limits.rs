@@ -1,0 +1,130 @@
+//! Sizes, times and numbers. Time is the test's: nothing here waits.
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
+
+use super::client::{With, read, request, tested, tested_with};
+use crate::http::front::Limits;
+
+const JSON: [(&str, &str); 1] = [("Content-Type", "application/json")];
+
+#[tokio::test]
+async fn bodies_and_heads_have_a_size() {
+    let tested = tested();
+    let body = |len: usize| format!(r#"{{"key": "a", "policy": "9/min"{}}}"#, " ".repeat(len - 31));
+    assert_eq!(body(64 << 10).len(), 64 << 10);
+    assert_eq!(tested.post("/v1/check", &body(64 << 10)).await.status, 200);
+    let told = tested.post("/v1/check", &body((64 << 10) + 1)).await;
+    assert_eq!((told.status, told.problem().as_str()), (413, "expected a body of at most 65536 bytes"));
+    // Without a length, it is seen as it comes.
+    let head = b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunk = format!("4000\r\n{}\r\n", " ".repeat(0x4000));
+    let told = tested.raw(&[&head[..], chunk.repeat(5).as_bytes()].concat()).await;
+    assert_eq!((told.status, told.problem().is_empty()), (413, false));
+    let many: Vec<(String, String)> = (0..64).map(|number| (format!("X-{number}"), "1".to_owned())).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(tested.ask("GET", "/healthz", &many[..60], "").await.status, 200);
+    assert_eq!(tested.ask("GET", "/healthz", &many, "").await.status, 431);
+    assert_eq!(tested.ask("GET", "/healthz", &[("X-Long", &"x".repeat(17 << 10))], "").await.status, 431);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_slow_is_cut_off() {
+    let tested = tested();
+    let began = Instant::now();
+    // Nothing is asked.
+    let mut idle = tested.connect();
+    assert!(read(&mut idle, false).await.is_none());
+    assert_eq!(began.elapsed().as_secs(), 60);
+    // A head that does not end.
+    let began = Instant::now();
+    let mut slow = tested.connect();
+    let head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ";
+    let cut = loop {
+        let next = head.get(began.elapsed().as_secs() as usize).copied().unwrap_or(b'x');
+        if slow.write_all(&[next]).await.is_err() {
+            break began.elapsed().as_secs();
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    assert!((10..=11).contains(&cut), "{cut}");
+    // A body that does not come.
+    let began = Instant::now();
+    let asked =
+        b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
+    let mut slow = tested.connect();
+    slow.write_all(asked).await.unwrap();
+    let told = read(&mut slow, false).await.unwrap();
+    assert_eq!((told.status, told.problem().as_str()), (408, "expected the body within 10s"));
+    assert_eq!(began.elapsed().as_secs(), 10);
+    // Between requests a connection may rest for a while, and is served after it.
+    let mut good = tested.connect();
+    for _ in 0..3 {
+        good.write_all(&request("GET", "/healthz", &[], "")).await.unwrap();
+        assert_eq!(read(&mut good, false).await.unwrap().status, 200);
+        tokio::time::sleep(Duration::from_secs(50)).await;
+    }
+    let began = Instant::now();
+    assert!(read(&mut good, false).await.is_none());
+    assert_eq!(began.elapsed().as_secs(), 10, "sixty since the last answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_read_is_cut_off() {
+    let tested = tested();
+    let began = Instant::now();
+    let mut stream = tested.connect();
+    let asked = request("GET", "/openapi.json", &[], "");
+    let mut sent = 0;
+    while stream.write_all(&asked).await.is_ok() {
+        sent += 1;
+        assert!(sent < 100_000);
+    }
+    assert!((30..=60).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn requests_in_hand_are_counted() {
+    let limits = Limits { in_flight: 1, ..Limits::default() };
+    let tested = tested_with(With { limits: Some(limits), ..With::default() });
+    let mut waits = tested.connect();
+    let asked = request("POST", "/v1/check", &JSON, r#"{"key": "a", "policy": "9/min"}"#);
+    let (head, body) = asked.split_at(asked.len() - 5);
+    waits.write_all(head).await.unwrap();
+    // The first one is in hand once somebody else is told so.
+    let told = loop {
+        let told = tested.get("/healthz").await;
+        if told.status != 200 {
+            break told;
+        }
+    };
+    assert_eq!((told.status, told.header("retry-after")), (503, Some("1")));
+    assert!(told.problem().contains("at most 1 requests at a time"));
+    waits.write_all(body).await.unwrap();
+    assert_eq!(read(&mut waits, false).await.unwrap().status, 200);
+    assert_eq!(tested.get("/healthz").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_answers_what_came_and_closes() {
+    let tested = tested();
+    let (mut busy, mut idle) = (tested.connect(), tested.connect());
+    for stream in [&mut busy, &mut idle] {
+        stream.write_all(&request("GET", "/healthz", &[], "")).await.unwrap();
+        assert_eq!(read(stream, false).await.unwrap().status, 200);
+    }
+    let asked = request("POST", "/v1/check", &JSON, r#"{"key": "a", "policy": "9/min"}"#);
+    let (head, body) = asked.split_at(asked.len() - 5);
+    busy.write_all(head).await.unwrap();
+    while tested.shared.http.in_hand() == 0 {
+        tokio::task::yield_now().await;
+    }
+    tested.stop.send(true).unwrap();
+    assert!(read(&mut idle, false).await.is_none(), "who asks nothing is let go");
+    busy.write_all(body).await.unwrap();
+    let told = read(&mut busy, false).await.unwrap();
+    assert_eq!((told.status, told.header("connection")), (200, Some("close")));
+    assert!(read(&mut busy, false).await.is_none());
+}

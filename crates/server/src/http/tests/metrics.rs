@@ -1,0 +1,147 @@
+//! What is counted: bounded, readable, and without a key.
+
+use std::collections::{HashMap, HashSet};
+
+use super::client::{Tested, tested};
+use crate::desk::Home;
+
+/// Reads OpenMetrics text as its standard has it, strictly: answers the value of each series.
+fn read(text: &str) -> HashMap<String, f64> {
+    let (mut series, mut kinds, mut ended) = (HashMap::new(), HashMap::new(), false);
+    for line in text.lines() {
+        assert!(!ended, "lines behind EOF");
+        if let Some(comment) = line.strip_prefix("# ") {
+            let words: Vec<&str> = comment.splitn(3, ' ').collect();
+            match words.as_slice() {
+                ["EOF"] => ended = true,
+                ["HELP", _, help] => assert!(!help.is_empty()),
+                ["TYPE", name, kind] => {
+                    assert!(kinds.insert((*name).to_owned(), (*kind).to_owned()).is_none(), "{name} twice");
+                }
+                _ => panic!("{line:?}"),
+            }
+            continue;
+        }
+        let (id, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line:?}"));
+        let name = id.split('{').next().unwrap();
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
+        if let Some(labels) = id.strip_prefix(name).filter(|labels| !labels.is_empty()) {
+            labels_are_well_formed(labels);
+        }
+        let family = ["_total", "_bucket", "_sum", "_count", "_info"].iter().find_map(|end| name.strip_suffix(end));
+        let kind = family.and_then(|family| kinds.get(family)).or_else(|| kinds.get(name));
+        let kind = kind.unwrap_or_else(|| panic!("{name} has no type"));
+        assert_eq!(kind == "counter", name.ends_with("_total"), "{name} {kind}");
+        let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line:?}"));
+        assert!(series.insert(id.to_owned(), value).is_none(), "{id} twice");
+    }
+    assert!(ended, "no EOF");
+    series
+}
+
+/// `{name="value",…}`, quotes and line ends escaped.
+fn labels_are_well_formed(labels: &str) {
+    let mut rest = labels.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).expect(labels);
+    let mut names = HashSet::new();
+    while !rest.is_empty() {
+        let (name, behind) = rest.split_once("=\"").expect(labels);
+        assert!(names.insert(name) && name.bytes().all(|byte| byte.is_ascii_lowercase()), "{labels}");
+        let mut escaped = false;
+        let end = behind.find(|letter| {
+            let ends = letter == '"' && !escaped;
+            escaped = letter == '\\' && !escaped;
+            ends
+        });
+        rest = &behind[end.expect(labels) + 1..];
+        rest = rest.strip_prefix(',').unwrap_or_else(|| {
+            assert!(rest.is_empty(), "{labels}");
+            rest
+        });
+    }
+}
+
+async fn metrics(tested: &Tested) -> (String, HashMap<String, f64>) {
+    let told = tested.get("/metrics").await;
+    assert_eq!(told.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
+    let text = told.text();
+    let series = read(&text);
+    (text, series)
+}
+
+#[tokio::test]
+async fn decisions_and_requests_are_counted() {
+    let tested = tested();
+    for _ in 0..3 {
+        tested.post("/v1/check", r#"{"key": "a", "policy": "2/min, 9/h"}"#).await;
+    }
+    tested.post("/v1/peek", r#"{"key": "a", "policy": "2/min, 9/h"}"#).await;
+    tested.post("/v1/check", r#"{"key": "a", "policy": "2/min", "name": "login"}"#).await;
+    tested.post("/v1/check", r#"{"key": "a", "policy": "3/min", "name": "login", "cost": 9}"#).await;
+    tested.post("/v1/check", "{").await;
+    tested.get("/nowhere").await;
+    let (text, series) = metrics(&tested).await;
+    for (id, value) in [
+        (r#"tollgate_decisions_total{policy="2/min, 9/h",decision="allowed"}"#, 2.),
+        (r#"tollgate_decisions_total{policy="2/min, 9/h",decision="denied"}"#, 1.),
+        (r#"tollgate_denied_total{policy="2/min, 9/h",limit="2/min"}"#, 1.),
+        (r#"tollgate_denied_total{policy="2/min, 9/h",limit="9/h"}"#, 0.),
+        // Two policies of one name are told as one, their limits apart.
+        (r#"tollgate_decisions_total{policy="login",decision="allowed"}"#, 1.),
+        (r#"tollgate_decisions_total{policy="login",decision="denied"}"#, 1.),
+        (r#"tollgate_denied_total{policy="login",limit="3/min"}"#, 1.),
+        (r#"tollgate_decisions_total{policy="other",decision="allowed"}"#, 0.),
+        (r#"tollgate_commands_total{front="http",command="check"}"#, 6.),
+        (r#"tollgate_commands_total{front="http",command="peek"}"#, 1.),
+        (r#"tollgate_commands_total{front="resp",command="tg.check"}"#, 0.),
+        (r#"tollgate_errors_total{front="http",code="400"}"#, 1.),
+        (r#"tollgate_errors_total{front="http",code="404"}"#, 1.),
+        (r#"tollgate_connections{front="http"}"#, 1.),
+        (r#"tollgate_connections_refused_total{reason="full"}"#, 0.),
+        ("tollgate_store_keys", 2.),
+        ("tollgate_store_overflow_decisions_total", 0.),
+        ("tollgate_decision_seconds_count", 7.),
+        (r#"tollgate_decision_seconds_bucket{le="+Inf"}"#, 7.),
+    ] {
+        assert_eq!(series.get(id), Some(&value), "{id}\n{text}");
+    }
+    assert!(series["tollgate_store_bytes"] <= series["tollgate_store_cap_bytes"]);
+    assert!(text.contains(&format!("tollgate_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"))), "{text}");
+}
+
+#[tokio::test]
+async fn many_policies_names_and_keys_are_few_series() {
+    // R23: what callers choose does not grow the page.
+    let tested = tested();
+    let desk = &tested.shared.desk;
+    let Home::Embedded(_) = &desk.home else { panic!("the embedded store") };
+    let long = |number: usize| {
+        let limits: Vec<String> = (1..=32).map(|limit| format!("{}/{}min gcra burst=7", number + 7, limit)).collect();
+        limits.join(", ")
+    };
+    let mut decisions = Vec::new();
+    let mut check = async |text: &str, name: Option<&str>, key: &str| {
+        let known = desk.policy(text.as_bytes(), name.map(str::as_bytes)).unwrap();
+        desk.check_many(&known, &[key.as_bytes()], &tollgate_core::Request::ONE, &mut decisions).await.unwrap();
+    };
+    for number in 0..60 {
+        check(&long(number), None, &format!("secret-{number}")).await;
+    }
+    for number in 0..800 {
+        check("5/min", Some(&format!("name-{number}")), &format!("secret-{number}")).await;
+    }
+    for number in 1..=10_000 {
+        check(&format!("{number}/min"), None, &format!("secret-{number}")).await;
+    }
+    let (text, series) = metrics(&tested).await;
+    assert!(series.len() <= 2_000, "{} series", series.len());
+    assert!(text.len() <= 1 << 20, "{} bytes", text.len());
+    assert!(!text.contains("secret"), "a key is told");
+    let policies: HashSet<&str> = series
+        .keys()
+        .filter(|id| id.starts_with("tollgate_decisions_total"))
+        .map(|id| id.split('"').nth(1).unwrap())
+        .collect();
+    assert!(policies.len() <= 101 && policies.contains("other"), "{}", policies.len());
+    let decided = series.iter().filter(|(id, _)| id.starts_with("tollgate_decisions_total"));
+    assert_eq!(decided.map(|(_, value)| value).sum::<f64>(), 10_860., "every decision is counted");
+}

@@ -1,0 +1,135 @@
+//! At the cap, the limiters of new keys share states, 1,024 for each dialect, so that they are limited
+//! together: neither free nor all refused. Which one a key shares nobody can foresee.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+
+use tollgate_core::{KeyState, Timestamp};
+use tollgate_dialects::{DIALECTS, Reply, Usage};
+
+use super::entry::state_bytes;
+use super::limiter::{Spoken, holds};
+use crate::fault::{Code, Fault};
+
+/// The states that a dialect's keys share, if there is memory for so many.
+const BUCKETS: u64 = 1_024;
+/// What a state is reckoned with.
+const BUCKET_BYTES: usize = 1 << 10;
+/// States that are looked at to make room.
+const SWEPT: usize = 64;
+
+/// The shared states.
+#[derive(Debug)]
+pub(super) struct Overflow {
+    states: BTreeMap<(&'static str, u64), Shared>,
+    /// Where the next look for states that have expired begins.
+    looked: (&'static str, u64),
+    buckets: u64,
+    bytes: usize,
+    cap: usize,
+    uses: u64,
+    secret: RandomState,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: KeyState,
+    usage: Usage,
+    /// The last microsecond it is needed.
+    until: Timestamp,
+    bytes: usize,
+}
+
+impl Overflow {
+    /// No state yet, and memory for `cap` bytes of them.
+    pub(super) fn new(cap: usize) -> Self {
+        let buckets = (cap / BUCKET_BYTES / DIALECTS.len()).clamp(1, BUCKETS as usize) as u64;
+        let (states, looked) = (BTreeMap::new(), ("", 0));
+        Self { states, looked, buckets, bytes: 0, cap, uses: 0, secret: RandomState::new() }
+    }
+
+    /// Bytes of all states.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Calls that were decided here.
+    pub(super) fn uses(&self) -> u64 {
+        self.uses
+    }
+
+    pub(super) fn flush(&mut self) {
+        (self.states, self.bytes) = (BTreeMap::new(), 0);
+    }
+
+    /// What a key begins with that is new elsewhere: what is shared may be its own.
+    pub(super) fn state_of(&self, spoken: &Spoken, now: Timestamp) -> KeyState {
+        if self.states.is_empty() {
+            return KeyState::default();
+        }
+        let shared = self.states.get(&self.bucket(spoken)).filter(|shared| now <= shared.until);
+        shared.map(|shared| shared.state.clone()).unwrap_or_default()
+    }
+
+    /// Decides a call on the state that its keys share with others.
+    pub(super) fn decide(&mut self, spoken: &Spoken, now: Timestamp) -> Result<Reply, Fault> {
+        let (bucket, call) = (self.bucket(spoken), &spoken.call);
+        let t = call.time(now)?;
+        self.uses += 1;
+        let ids = || call.policy().limits().iter().map(|limit| limit.id());
+        let known = self.states.get(&bucket).is_some_and(|shared| holds(&shared.state, ids()));
+        if !known {
+            self.make_room(spoken.new_bytes(), now)?;
+        }
+        let tight = self.bytes > self.cap / 2;
+        let empty = || Shared { state: KeyState::default(), usage: Usage::default(), until: now, bytes: 0 };
+        let shared = self.states.entry(bucket).or_insert_with(empty);
+        if shared.until < now {
+            *shared = Shared { bytes: shared.bytes, ..empty() };
+        }
+        // What is shared grows with its callers, so it is kept short.
+        if tight || shared.bytes > BUCKET_BYTES {
+            shared.state.thin();
+        }
+        let outcome = call.run_on(shared.state.cells_of(call.policy(), t), &mut shared.usage, t);
+        if let Ok(Some(decision)) = outcome.as_ref().map(|outcome| outcome.decision)
+            && let Some(ttl) = call.ttl(&decision, now)
+        {
+            shared.until = shared.until.max(now.plus(ttl));
+        }
+        let bytes = state_bytes(&shared.state) + 2 * size_of::<((&'static str, u64), Shared)>();
+        self.bytes = self.bytes.saturating_sub(shared.bytes) + bytes;
+        shared.bytes = bytes;
+        Ok(outcome?.reply)
+    }
+
+    fn make_room(&mut self, bytes: usize, now: Timestamp) -> Result<(), Fault> {
+        if self.bytes + bytes > self.cap {
+            self.sweep(now);
+        }
+        // One state there always is, however little memory was given.
+        if self.bytes + bytes <= self.cap || self.states.is_empty() {
+            return Ok(());
+        }
+        let text = "expected room for another limiter, found all memory for keys taken, and what new keys share at \
+                    the cap too; start the server with more memory for keys";
+        Err(Fault::new(Code::Full, text))
+    }
+
+    /// Lets some of the states go that have expired.
+    fn sweep(&mut self, now: Timestamp) {
+        let some: Vec<_> =
+            self.states.range(self.looked..).take(SWEPT).map(|(at, shared)| (*at, shared.until)).collect();
+        // At the end, from the beginning.
+        self.looked = if some.len() < SWEPT { ("", 0) } else { some.last().map_or(("", 0), |(at, _)| *at) };
+        for (at, _) in some.into_iter().filter(|(_, until)| *until < now) {
+            let gone = self.states.remove(&at).map_or(0, |shared| shared.bytes);
+            self.bytes = self.bytes.saturating_sub(gone);
+        }
+    }
+
+    fn bucket(&self, spoken: &Spoken) -> (&'static str, u64) {
+        let hash = self.secret.hash_one((spoken.db, spoken.call.state_key()));
+        (spoken.dialect.name, hash % self.buckets)
+    }
+}

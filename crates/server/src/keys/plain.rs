@@ -1,0 +1,235 @@
+//! What commands do with plain keys: text, numbers, the time they have left.
+
+use tollgate_core::{Micros, Timestamp};
+
+use super::entry::{Data, Entry, Value};
+use super::table::entry_bytes;
+use super::{Keys, api, check_name, wrong_type};
+use crate::fault::Fault;
+
+/// When SET lets a key expire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// Never.
+    #[default]
+    Never,
+    /// At the end of this microsecond.
+    At(Timestamp),
+    /// As before.
+    Kept,
+}
+
+/// What SET is told beside the value.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Put {
+    pub(crate) expiry: Expiry,
+    /// Only if the key is there, or only if it is not.
+    pub(crate) only_if: Option<bool>,
+}
+
+/// When EXPIRE takes effect.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Condition {
+    /// The key does not expire so far.
+    pub(crate) nx: bool,
+    /// It does.
+    pub(crate) xx: bool,
+    /// It would live longer.
+    pub(crate) gt: bool,
+    /// It would live shorter.
+    pub(crate) lt: bool,
+}
+
+impl Condition {
+    fn holds(self, before: Option<Timestamp>, after: Timestamp) -> bool {
+        !(self.nx && before.is_some()
+            || self.xx && before.is_none()
+            || self.gt && before.is_none_or(|before| after <= before)
+            || self.lt && before.is_some_and(|before| after >= before))
+    }
+}
+
+impl Keys {
+    /// The text at a key.
+    pub(crate) fn get(&mut self, db: u8, key: &[u8], now: Timestamp) -> Result<Option<Vec<u8>>, Fault> {
+        self.table.sweep(now);
+        match self.table.get(db, key, now).map(|entry| &entry.value) {
+            None => Ok(None),
+            Some(Value::Number(number)) => Ok(Some(number.to_string().into_bytes())),
+            Some(Value::Text(text)) => Ok(Some(text.to_vec())),
+            Some(Value::Data(_) | Value::Limiter(_)) => Err(wrong_type()),
+        }
+    }
+
+    /// The fields of the hash at a key.
+    pub(crate) fn data(&mut self, db: u8, key: &[u8], now: Timestamp) -> Result<Option<Data>, Fault> {
+        self.table.sweep(now);
+        match self.table.get(db, key, now).map(|entry| &entry.value) {
+            None => Ok(None),
+            Some(Value::Data(data)) => Ok(Some(*data)),
+            Some(_) => Err(wrong_type()),
+        }
+    }
+
+    /// Puts text at a key, in the place of whatever it holds; answers whether it did.
+    pub(crate) fn set(&mut self, db: u8, key: &[u8], text: &[u8], put: Put, now: Timestamp) -> Result<bool, Fault> {
+        check_name(key)?;
+        let before = self.table.get(db, key, now).map(|entry| (entry.expires, entry.value.bytes()));
+        if put.only_if.is_some_and(|there| there != before.is_some()) {
+            return Ok(false);
+        }
+        let expires = match put.expiry {
+            Expiry::Never => None,
+            Expiry::At(at) => Some(at),
+            Expiry::Kept => before.and_then(|(expires, _)| expires),
+        };
+        let value = Value::of(text);
+        let takes = value.bytes() + if before.is_some() { 0 } else { entry_bytes(key.len()) };
+        let more = takes.saturating_sub(before.map_or(0, |(_, bytes)| bytes));
+        if more > 0 {
+            self.table.need_room(more, now)?;
+        }
+        self.table.put(db, key, Entry::new(value, expires));
+        self.table.sweep(now);
+        Ok(true)
+    }
+
+    /// Adds to the number at a key, 0 if there is none; answers the sum. A counter of seed 001 keeps the data
+    /// beside it.
+    pub(crate) fn add(&mut self, db: u8, key: &[u8], number: i64, now: Timestamp) -> Result<i64, Fault> {
+        check_name(key)?;
+        self.table.sweep(now);
+        let before = match self.table.get(db, key, now).map(|entry| &entry.value) {
+            None => None,
+            Some(Value::Number(number)) => Some(*number),
+            Some(Value::Text(_)) => return Err(Fault::wrong("value is not an integer or out of range")),
+            Some(Value::Data(_) | Value::Limiter(_)) => return Err(wrong_type()),
+        };
+        let sum = before.unwrap_or_default().checked_add(number);
+        let sum = sum.ok_or_else(|| Fault::wrong("increment or decrement would overflow"))?;
+        let data = api::data_of(key).filter(|data| self.may_keep_data(db, data, now));
+        let new_data = data.as_ref().filter(|data| self.table.get(db, data, now).is_none());
+        let new = before.map_or(entry_bytes(key.len()), |_| 0) + new_data.map_or(0, |data| entry_bytes(data.len()));
+        if new > 0 {
+            self.table.need_room(new, now)?;
+        }
+        if self.table.change(db, key, now, |entry| entry.value = Value::Number(sum)).is_none() {
+            self.table.put(db, key, Entry::new(Value::Number(sum), None));
+        }
+        if let Some(data) = data {
+            self.count_use(db, &data, now);
+        }
+        Ok(sum)
+    }
+
+    /// Takes keys out; answers how many were there.
+    pub(crate) fn delete<'a>(&mut self, db: u8, keys: impl Iterator<Item = &'a [u8]>, now: Timestamp) -> i64 {
+        self.table.sweep(now);
+        keys.map(|key| i64::from(self.table.remove(db, key).is_some_and(|entry| entry.lives(now)))).sum()
+    }
+
+    /// How many of the keys are there, each as often as it is named.
+    pub(crate) fn exist<'a>(&mut self, db: u8, keys: impl Iterator<Item = &'a [u8]>, now: Timestamp) -> i64 {
+        self.table.sweep(now);
+        keys.map(|key| i64::from(self.table.get(db, key, now).is_some())).sum()
+    }
+
+    /// The word for what a key holds.
+    pub(crate) fn kind(&mut self, db: u8, key: &[u8], now: Timestamp) -> &'static str {
+        self.table.sweep(now);
+        self.table.get(db, key, now).map_or("none", |entry| entry.value.kind())
+    }
+
+    /// Lets a key expire at the end of microsecond `at`; answers whether it does. One that is over is gone.
+    pub(crate) fn expire(&mut self, db: u8, key: &[u8], at: Timestamp, condition: Condition, now: Timestamp) -> bool {
+        self.table.sweep(now);
+        let Some(entry) = self.table.get(db, key, now) else { return false };
+        if !condition.holds(entry.expires, at) {
+            return false;
+        }
+        if at <= now {
+            self.table.remove(db, key);
+        } else {
+            self.table.change(db, key, now, |entry| entry.expires = Some(at));
+        }
+        true
+    }
+
+    /// The time a key has left, none if it does not expire; nothing if it is not there.
+    pub(crate) fn left(&mut self, db: u8, key: &[u8], now: Timestamp) -> Option<Option<Micros>> {
+        self.table.sweep(now);
+        let entry = self.table.get(db, key, now)?;
+        Some(entry.expires.map(|expires| expires.since(now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn t(us: u64) -> Timestamp {
+        Timestamp::saturating(1_700_000_000_000_000 + us)
+    }
+
+    #[test]
+    fn databases_are_apart() {
+        let mut keys = Keys::new(1 << 20);
+        keys.set(0, b"k", b"zero", Put::default(), t(0)).unwrap();
+        keys.add(9, b"k", 5, t(0)).unwrap();
+        assert_eq!(keys.get(0, b"k", t(0)).unwrap().as_deref(), Some(&b"zero"[..]));
+        assert_eq!(keys.get(9, b"k", t(0)).unwrap().as_deref(), Some(&b"5"[..]));
+        assert_eq!(keys.get(1, b"k", t(0)).unwrap(), None);
+        assert_eq!(keys.delete(9, [&b"k"[..]].into_iter(), t(0)), 1);
+        assert_eq!((keys.len(0, t(0)), keys.len(9, t(0))), (1, 0));
+        keys.flush(Some(0));
+        assert_eq!(keys.counts(), super::super::Counts { keys: 0, bytes: 0, overflowed: 0 });
+    }
+
+    #[test]
+    fn a_key_that_has_expired_is_none_for_every_command() {
+        let mut keys = Keys::new(1 << 20);
+        let make = |keys: &mut Keys| {
+            keys.flush(None);
+            keys.add(0, b"k", 7, t(0)).unwrap();
+            assert!(keys.expire(0, b"k", t(1_000), Condition::default(), t(0)));
+        };
+        make(&mut keys);
+        assert_eq!(keys.left(0, b"k", t(1)), Some(Some(Micros::new(999))));
+        assert_eq!(keys.left(0, b"k", t(1_000)), Some(Some(Micros::ZERO)));
+        assert_eq!(keys.left(0, b"k", t(1_001)), None);
+        make(&mut keys);
+        assert_eq!(keys.get(0, b"k", t(1_001)).unwrap(), None);
+        make(&mut keys);
+        assert_eq!(keys.exist(0, [&b"k"[..]].into_iter(), t(1_001)), 0);
+        make(&mut keys);
+        assert_eq!(keys.delete(0, [&b"k"[..]].into_iter(), t(1_001)), 0);
+        make(&mut keys);
+        assert_eq!(keys.kind(0, b"k", t(1_001)), "none");
+        make(&mut keys);
+        assert!(!keys.expire(0, b"k", t(5_000), Condition::default(), t(1_001)));
+        make(&mut keys);
+        assert_eq!(keys.add(0, b"k", 1, t(1_001)).unwrap(), 1);
+        assert_eq!(keys.left(0, b"k", t(1_001)), Some(None));
+        make(&mut keys);
+        assert!(!keys.set(0, b"k", b"x", Put { only_if: Some(true), ..Put::default() }, t(1_001)).unwrap());
+    }
+
+    #[test]
+    fn at_the_cap_a_plain_key_is_refused_and_those_there_go_on() {
+        let mut keys = Keys::new(8_000);
+        let mut made = 0;
+        while keys.add(0, format!("k{made}").as_bytes(), 1, t(0)).is_ok() {
+            made += 1;
+        }
+        assert!((10..40).contains(&made), "{made}");
+        assert!(keys.counts().bytes <= 7_000);
+        assert_eq!(keys.add(0, b"k0", 1, t(0)).unwrap(), 2);
+        let error = keys.set(0, b"k0", &[b'x'; 1_000], Put::default(), t(0)).unwrap_err();
+        assert!(error.to_string().starts_with("OOM expected room for"), "{error}");
+        assert_eq!(keys.get(0, b"k0", t(0)).unwrap().as_deref(), Some(&b"2"[..]));
+        // A key that expires makes room.
+        keys.expire(0, b"k1", t(10), Condition::default(), t(0));
+        assert!(keys.add(0, b"new", 1, t(10)).is_err());
+        assert!(keys.add(0, b"new", 1, t(11)).is_ok());
+    }
+}

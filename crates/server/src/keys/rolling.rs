@@ -1,0 +1,134 @@
+//! Seed 004's calls with several keys: each key holds the state of its own limit, all are charged or none.
+
+use std::sync::Arc;
+
+use tollgate_core::{Cell, Limit, Micros, Policy, Timestamp};
+use tollgate_dialects::{Reply, Usage};
+
+use super::Keys;
+use super::entry::{Entry, Limiter, Value};
+use super::limiter::{ROLLING, Spoken, holds, wrong_state};
+use crate::fault::{Fault, quoted};
+
+/// The document's buckets, if a limit names none.
+const BUCKETS: u64 = 10_000;
+
+const SCOPE: &[u8] = ROLLING.as_bytes();
+
+/// A limit as the one of its key, and the policy of it alone.
+struct Own {
+    limit: Arc<Limit>,
+    policy: Policy,
+}
+
+/// Where a key's limit is kept, and when.
+#[derive(Clone, Copy)]
+struct Spot<'a> {
+    db: u8,
+    key: &'a [u8],
+    now: Timestamp,
+    /// The time by the caller's clock.
+    t: Timestamp,
+}
+
+impl Keys {
+    /// Decides a call on its keys; nothing if there is no memory for what is new.
+    pub(super) fn decide_several(
+        &mut self,
+        spoken: &Spoken,
+        keys: &[Vec<u8>],
+        now: Timestamp,
+    ) -> Result<Option<Reply>, Fault> {
+        let (db, call) = (spoken.db, &spoken.call);
+        let t = call.time(now)?;
+        for (place, key) in keys.iter().enumerate() {
+            if keys[..place].contains(key) {
+                return Err(Fault::wrong(format!("keys: expected each once, found {}", quoted(key))));
+            }
+            let entry = self.table.get(db, key, now);
+            if entry.is_some_and(|entry| !matches!(entry.value, Value::Limiter(_))) {
+                return Err(wrong_state());
+            }
+        }
+        let owns: Vec<Own> = call.policy().limits().iter().map(|limit| Own::new(limit)).collect::<Result<_, _>>()?;
+        let spots: Vec<Spot<'_>> = keys.iter().map(|key| Spot { db, key, now, t }).collect();
+        let known = spots.iter().zip(&owns).all(|(spot, own)| self.knows_limit(spot, own));
+        if !known && !self.table.has_room(spoken.new_bytes(), now) {
+            return Ok(None);
+        }
+        let mut cells: Vec<Cell> = spots.iter().zip(&owns).map(|(spot, own)| self.take_cell(spot, own)).collect();
+        let outcome = call.run_on(&mut cells, &mut Usage::default(), t);
+        let charged = matches!(&outcome, Ok(outcome) if outcome.decision.is_some_and(|decision| decision.charged > 0));
+        for ((spot, own), cell) in spots.iter().zip(&owns).zip(cells) {
+            self.put_cell(spot, own, cell, charged);
+        }
+        Ok(Some(outcome?.reply))
+    }
+
+    fn knows_limit(&self, spot: &Spot<'_>, own: &Own) -> bool {
+        let entry = self.table.get(spot.db, spot.key, spot.now);
+        let Some(Entry { value: Value::Limiter(limiter), .. }) = entry else { return false };
+        let part = limiter.parts.iter().find(|part| *part.scope == *SCOPE);
+        part.is_some_and(|part| holds(&part.state, [own.limit.id()].into_iter()))
+    }
+
+    /// The cell of a key's limit, which is fresh in the key until it is put back.
+    fn take_cell(&mut self, spot: &Spot<'_>, own: &Own) -> Cell {
+        let Spot { db, key, now, t } = *spot;
+        let tight = self.table.get(db, key, now).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
+        let taken = self.table.change(db, key, now, |entry| {
+            let Value::Limiter(limiter) = &mut entry.value else { return None };
+            let part = limiter.part(SCOPE).filter(|part| now <= part.until)?;
+            if tight {
+                part.state.thin();
+            }
+            let cell = part.state.cells_of(&own.policy, t).first_mut()?;
+            Some(std::mem::replace(cell, own.limit.fresh()))
+        });
+        taken.flatten().unwrap_or_else(|| own.limit.fresh())
+    }
+
+    fn put_cell(&mut self, spot: &Spot<'_>, own: &Own, cell: Cell, charged: bool) {
+        let Spot { db, key, now, t } = *spot;
+        if charged && self.table.get(db, key, now).is_none() {
+            let limiter = Value::Limiter(Box::new(Limiter::default()));
+            self.table.put(db, key, Entry::new(limiter, Some(now)));
+        }
+        self.table.change(db, key, now, |entry| {
+            let Value::Limiter(limiter) = &mut entry.value else { return };
+            if !charged && limiter.part(SCOPE).is_none() {
+                return;
+            }
+            let part = limiter.open(SCOPE, now);
+            if let Some(held) = part.state.cells_of(&own.policy, t).first_mut() {
+                *held = cell;
+            }
+            if charged {
+                let others = part.state.each().count() > 1;
+                let until = now.plus(own.life().max(part.state.expires_after(t)));
+                part.until = if others { until.max(part.until) } else { until };
+                entry.expires = limiter.until();
+            }
+        });
+    }
+}
+
+impl Own {
+    /// In its key a limit's place in the call means nothing.
+    fn new(limit: &Limit) -> Result<Self, Fault> {
+        let (_, period, options) = limit.rule().numbers();
+        let name = format!("rolling-{}-{}", period.get(), options.buckets.unwrap_or(BUCKETS));
+        let alone = Limit::new(limit.rule().clone()).spaced(limit.spacing().unwrap_or_default());
+        let alone = alone.and_then(|limit| limit.named(&name)).map_err(|problem| Fault::wrong(problem.expected))?;
+        let policy = Policy::new(vec![alone]).map_err(|error| Fault::wrong(error.to_string()))?;
+        let limit = policy.limits().first().cloned().ok_or_else(|| Fault::wrong("expected a limit"))?;
+        Ok(Self { limit, policy })
+    }
+
+    /// How long an entry counts, in whole seconds as the original has it.
+    fn life(&self) -> Micros {
+        let (_, period, options) = self.limit.rule().numbers();
+        let half = period.get() / (2 * options.buckets.unwrap_or(BUCKETS).max(1));
+        Micros::from_secs(period.plus(Micros::new(half)).secs_up())
+    }
+}

@@ -1,0 +1,99 @@
+//! SCAN: all keys, bit by bit. A cursor is a place in an order that never changes, so no key is missed that
+//! stays, and none comes twice.
+
+use tollgate_core::Timestamp;
+
+use super::Keys;
+use super::glob::matches;
+
+/// The most keys that one call looks at.
+const MOST: usize = 1_000;
+/// The steps of matching after which a call ends.
+const MOST_STEPS: usize = 1 << 20;
+
+/// What SCAN asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scan<'a> {
+    /// Where to go on; 0 at first.
+    pub(crate) cursor: u64,
+    /// How many keys to look at, about.
+    pub(crate) count: usize,
+    pub(crate) pattern: Option<&'a [u8]>,
+    /// The word of TYPE.
+    pub(crate) kind: Option<&'a [u8]>,
+}
+
+impl Keys {
+    /// Keys from the cursor on, and where to go on from there: 0 at the end.
+    pub(crate) fn scan(&mut self, db: u8, scan: &Scan<'_>, now: Timestamp) -> (u64, Vec<Vec<u8>>) {
+        self.table.sweep(now);
+        let (mut found, mut seen, mut steps, mut last) = (Vec::new(), 0, 0, 0);
+        for (place, key, entry) in self.table.from(db, scan.cursor) {
+            // Keys of one place come together.
+            if place != last && (seen >= scan.count.clamp(1, MOST) || steps > MOST_STEPS) {
+                return (place, found);
+            }
+            (last, seen) = (place, seen + 1);
+            let wanted = entry.lives(now)
+                && scan.kind.is_none_or(|kind| entry.value.kind().as_bytes().eq_ignore_ascii_case(kind))
+                && scan.pattern.is_none_or(|pattern| matches(pattern, key, &mut steps));
+            if wanted {
+                found.push(key.to_vec());
+            }
+        }
+        (0, found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::super::Put;
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::saturating(1_700_000_000_000_000);
+
+    fn scan(cursor: u64, count: usize) -> Scan<'static> {
+        Scan { cursor, count, pattern: None, kind: None }
+    }
+
+    #[test]
+    fn a_key_that_stays_is_found_once_whatever_comes_and_goes() {
+        let mut keys = Keys::new(1 << 24);
+        let name = |place: usize| format!("key:{place}").into_bytes();
+        (0..2_000).for_each(|place| assert!(keys.set(0, &name(place), b"x", Put::default(), NOW).unwrap()));
+        let (mut cursor, mut found, mut calls) = (0, Vec::new(), 0);
+        loop {
+            let (next, some) = keys.scan(0, &scan(cursor, 10), NOW);
+            assert!(some.len() <= 10);
+            found.extend(some);
+            // Every other key goes, and others come.
+            keys.delete(0, [name(1 + 2 * (calls % 1_000)).as_slice()].into_iter(), NOW);
+            keys.set(0, &name(10_000 + calls), b"x", Put::default(), NOW).unwrap();
+            (cursor, calls) = (next, calls + 1);
+            if cursor == 0 {
+                break;
+            }
+            assert!(calls < 1_000);
+        }
+        let different: HashSet<_> = found.iter().collect();
+        assert_eq!(different.len(), found.len());
+        (0..2_000).step_by(2).for_each(|place| assert!(different.contains(&name(place)), "{place}"));
+    }
+
+    #[test]
+    fn a_call_is_bounded_whatever_is_asked() {
+        let mut keys = Keys::new(1 << 24);
+        (0..3_000).for_each(|place| {
+            keys.set(0, format!("{place}{}", "a".repeat(1_000)).as_bytes(), b"", Put::default(), NOW).unwrap();
+        });
+        let (cursor, found) = keys.scan(0, &scan(0, usize::MAX), NOW);
+        assert_eq!((cursor > 0, found.len()), (true, 1_000));
+        assert!(cursor < 1 << 53);
+        // A pattern that is slow to fail ends the call early.
+        let pattern = [&b"*a".repeat(60)[..], b"b"].concat();
+        let (cursor, found) = keys.scan(0, &Scan { pattern: Some(&pattern), ..scan(0, 1_000) }, NOW);
+        assert_eq!((cursor > 0, found.len()), (true, 0));
+    }
+}

@@ -1,0 +1,171 @@
+//! Calls of our own functions and scripts, as Tollgate's clients of Redis make them: the same questions as
+//! TG.CHECK and its like.
+//!
+//! Their key is where Redis would keep the state, `tg:{KEY}NAME`, which is the key KEY under the policy name
+//! NAME; any other key is a key by itself, without a name.
+
+use std::sync::Arc;
+
+use tollgate_core::{Cost, EXACT, Mode, StoreError, Timestamp, is_word};
+
+use super::compact;
+use super::dialects::Given;
+use super::options::{cost, whole};
+use super::{Asked, Form, Turn, lacking};
+use crate::access::Scope;
+use crate::desk::{Ask, Known, Part, Question, Tells};
+use crate::fault::{Fault, quoted};
+
+const FORM: Form = Form::Integers { source: false };
+/// The most parts of one call.
+const MOST_PARTS: usize = 32;
+
+/// The question that a call asks.
+pub(super) fn ask(turn: &mut Turn<'_>, call: &tollgate_lua::Call, given: &Given<'_>) -> Result<Asked, Fault> {
+    let question = match call.name {
+        "tollgate" | "tollgate_peek" => decide(turn, given, call.reads_only)?,
+        "tollgate_reset" => reset(turn, given)?,
+        "tollgate_refund" => refund(turn, given)?,
+        _ => all(turn, given)?,
+    };
+    Ok(Asked::Question(question, FORM))
+}
+
+/// `tollgate KEY policy [COST n] [MODE m] [FULL|REST]`.
+fn decide(turn: &Turn<'_>, given: &Given<'_>, peek: bool) -> Result<Question, Fault> {
+    let key = one_key(given)?;
+    let Some((policy, words)) = given.args.split_first() else {
+        return Err(Fault::wrong(
+            "arguments: expected a policy such as \"100/min\", then COST n, MODE m, FULL, found none",
+        ));
+    };
+    let (mut units, mut mode, mut tells, mut at) = (Cost::ONE, Mode::Binary, Tells::Flat, 0);
+    while let Some(word) = words.get(at) {
+        let value = words.get(at + 1);
+        match (word.to_ascii_uppercase().as_slice(), value) {
+            (b"COST", Some(value)) => (units, at) = (cost("cost", value)?, at + 1),
+            (b"MODE", Some(value)) => {
+                let name = String::from_utf8_lossy(value).to_ascii_lowercase();
+                mode =
+                    Mode::from_name(&name).ok_or_else(|| Fault::expected("mode", "binary, nary or uniform", value))?;
+                at += 1;
+            }
+            (b"FULL", _) => tells = Tells::Full,
+            (b"REST", _) => tells = Tells::Rest,
+            _ => {
+                let name = format!("argument {}", at + 2);
+                return Err(Fault::expected(&name, "COST n, MODE m, FULL or REST", word));
+            }
+        }
+        at += 1;
+    }
+    let part = part(turn, key, policy, units)?;
+    Ok(Question::Check(Ask { part, mode: Some(mode), peek, tells }))
+}
+
+/// `tollgate_reset KEY policy`.
+fn reset(turn: &Turn<'_>, given: &Given<'_>) -> Result<Question, Fault> {
+    if !turn.session.scopes.has(Scope::Reset) {
+        return Err(lacking(Scope::Reset.name(), turn.session));
+    }
+    let key = one_key(given)?;
+    let &[policy] = given.args.as_slice() else { return Err(number("1 (policy)", given)) };
+    Ok(Question::Reset(part(turn, key, policy, Cost::ONE)?))
+}
+
+/// `tollgate_refund KEY policy n at_us`.
+fn refund(turn: &Turn<'_>, given: &Given<'_>) -> Result<Question, Fault> {
+    let key = one_key(given)?;
+    let &[policy, units, at] = given.args.as_slice() else { return Err(number("3 (policy, n, at_us)", given)) };
+    let at = Timestamp::saturating(whole("at_us", at, EXACT - 1)?);
+    let units = cost("n", units)?;
+    Ok(Question::Refund { part: part(turn, key, policy, Cost::ONE)?, units, at })
+}
+
+/// `tollgate_all KEY… (policy cost)…`.
+fn all(turn: &Turn<'_>, given: &Given<'_>) -> Result<Question, Fault> {
+    let each = given.keys.len();
+    if !(1..=MOST_PARTS).contains(&each) {
+        return Err(Fault::wrong(format!("keys: expected 1 to {MOST_PARTS}, found {each}")));
+    }
+    if given.args.len() != 2 * each {
+        return Err(number(&format!("{} (a policy and a cost for each key)", 2 * each), given));
+    }
+    let parts = given.keys.iter().zip(given.args.as_chunks().0);
+    let parts = parts.map(|(key, [policy, units])| part(turn, key, policy, cost("cost", units)?));
+    Ok(Question::All(parts.collect::<Result<_, _>>()?))
+}
+
+fn one_key<'a>(given: &Given<'a>) -> Result<&'a [u8], Fault> {
+    match given.keys.as_slice() {
+        [key] => Ok(key),
+        keys => Err(Fault::wrong(format!("keys: expected 1, found {}", keys.len()))),
+    }
+}
+
+fn number(expected: &str, given: &Given<'_>) -> Fault {
+    Fault::wrong(format!("arguments: expected {expected}, found {}", given.args.len()))
+}
+
+fn part(turn: &Turn<'_>, state_key: &[u8], policy: &[u8], cost: Cost) -> Result<Part, Fault> {
+    let (key, name) = read_key(state_key)?;
+    StoreError::check_key(&key)?;
+    Ok(Part { known: known(turn, policy, name)?, key, cost })
+}
+
+fn known(turn: &Turn<'_>, policy: &[u8], name: &str) -> Result<Arc<Known>, Fault> {
+    let name = Some(name.as_bytes()).filter(|name| !name.is_empty());
+    if policy.first() != Some(&b'[') {
+        return turn.shared.desk.policy(policy, name);
+    }
+    turn.shared.desk.policy(compact::read(policy)?.to_string().as_bytes(), name)
+}
+
+/// The key and the policy name of `tg:{KEY}NAME`.
+fn read_key(state_key: &[u8]) -> Result<(Vec<u8>, &str), Fault> {
+    let literal = || (state_key.to_vec(), "");
+    let Some(rest) = state_key.strip_prefix(b"tg:{") else { return Ok(literal()) };
+    let Some(close) = rest.iter().position(|byte| *byte == b'}') else { return Ok(literal()) };
+    let (written, name) = (&rest[..close], &rest[close + 1..]);
+    let name = std::str::from_utf8(name).ok().filter(|name| name.is_empty() || is_word(name));
+    let Some(name) = name.filter(|_| !written.is_empty()) else { return Ok(literal()) };
+    let mut key = Vec::with_capacity(written.len());
+    let mut at = 0;
+    while let Some(byte) = written.get(at) {
+        let (read, took) = match (byte, written.get(at..at + 3)) {
+            (b'%', Some(b"%7B")) => (b'{', 3),
+            (b'%', Some(b"%7D")) => (b'}', 3),
+            (b'%', Some(b"%25")) => (b'%', 3),
+            (b'%' | b'{', _) => {
+                let expected = "{ } and % of the key written as %7B %7D %25, as in tg:{100%25}";
+                return Err(Fault::wrong(format!("key: expected {expected}, found {}", quoted(state_key))));
+            }
+            _ => (*byte, 1),
+        };
+        key.push(read);
+        at += took;
+    }
+    Ok((key, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_as_it_was_written() {
+        for (written, key, name) in [
+            ("tg:{user:42}", "user:42", ""),
+            ("tg:{user:42}login", "user:42", "login"),
+            ("tg:{a%7Bb%7D%25}n", "a{b}%", "n"),
+            ("user:42", "user:42", ""),
+            ("tg:{acme}user:42", "tg:{acme}user:42", ""),
+            ("tg:{}", "tg:{}", ""),
+            ("tg:{open", "tg:{open", ""),
+        ] {
+            assert_eq!(read_key(written.as_bytes()).unwrap(), (key.as_bytes().to_vec(), name), "{written}");
+        }
+        assert!(read_key(b"tg:{100%}").unwrap_err().to_string().contains("%25"));
+        assert!(read_key(b"tg:{a{b}").unwrap_err().to_string().contains("%7B"));
+    }
+}

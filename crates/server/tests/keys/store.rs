@@ -1,0 +1,53 @@
+//! With Redis as the store: dialects are decided there, on its keys, and plain keys are asked for there.
+
+use tollgate_redis::Redis;
+use tollgate_server::Settings;
+use tollgate_servers::Server;
+
+use crate::support::Desk;
+
+/// A store whose tasks run in a thread of their own, until the sender goes.
+fn open(url: String) -> (Redis, tokio::sync::oneshot::Sender<()>, std::thread::JoinHandle<()>) {
+    let (ready, opened) = std::sync::mpsc::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = Redis::builder(&url).deadline(std::time::Duration::from_secs(10)).connect().await.unwrap();
+            ready.send(store).unwrap();
+            let _ = stopped.await;
+        });
+    });
+    (opened.recv().unwrap(), stop, thread)
+}
+
+#[test]
+fn dialects_are_decided_where_the_keys_are() {
+    let redis = Server::start().unwrap();
+    let (store, stop, thread) = open(redis.url());
+    let mut desk = Desk::with(Settings { store: Some(store), ..Settings::default() });
+    desk.expect(&[
+        ("FCALL fixed_window 1 f 1 60", "*2 $5 allow *3 $1 1 $2 60 $1 0"),
+        ("FCALL fixed_window 1 f 1 60", "*2 $5 block *3 $1 1 $2 60 $1 0"),
+        ("EVALSHA 55ba4f2b9f5502abca03fca95fc9e3f2e504bd50 1 f 1 60", "*2 $4 deny *3 $1 1 $2 60 $1 0"),
+        ("FCALL sliding_window 1 w 60000 1", ":0"),
+        ("FCALL sliding_window 1 w 60000 1", ":1"),
+        ("FCALL slot_window 1 s 1 ns [[1,5,1]] 1700000040 0", "$-1"),
+        ("FCALL sliding_window 1 f", "-ERR arguments: expected 2 or more (size, limit, ..., extra_ttl), found 0"),
+    ]);
+    let mut there = redis.connection().unwrap();
+    let count: i64 = redis::cmd("EXISTS").arg(&["f", "w", "s"]).query(&mut there).unwrap();
+    assert_eq!(count, 3);
+    let _: () = redis::cmd("SET").arg("text").arg("x").query(&mut there).unwrap();
+    assert!(desk.ask("FCALL fixed_window 1 text 1 60").starts_with("-WRONGTYPE Operation against a key"));
+    for command in ["GET f", "INCR n", "SCAN 0", "TTL f", "DBSIZE"] {
+        let reply = desk.ask(command);
+        assert!(reply.contains("the keys are in the store") && reply.starts_with("-ERR"), "{reply}");
+    }
+    assert!(desk.ask("CL.THROTTLE k 15 30 60").contains("TG.CHECK key \"30/min gcra burst=16\""));
+    desk.expect(&[("MULTI", "+OK"), ("FCALL fixed_window 1 m 1 60", "+QUEUED"), ("GET m", "+QUEUED")]);
+    let reply = desk.ask("EXEC");
+    assert!(reply.starts_with("*2 *2 $5 allow *3 $1 1 $2 60 $1 0 -ERR GET: the keys are in the store"), "{reply}");
+    drop((desk, stop));
+    thread.join().unwrap();
+}

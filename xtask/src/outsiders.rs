@@ -1,0 +1,140 @@
+//! Programs that nobody here wrote, as they are, against our server: redis-cli, redis-benchmark, redis-py and
+//! ioredis, over RESP2 and RESP3.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use crate::clients::program;
+use crate::install;
+use crate::run::{Failure, root, run};
+
+/// `cargo xtask outsiders`.
+pub(crate) fn outsiders() -> Result<(), Failure> {
+    let clients = install::clients()?;
+    let server = Server::start()?;
+    redis_cli(&server)?;
+    redis_benchmark(&server)?;
+    let port = server.port.to_string();
+    for name in ["server.py", "server.mjs"] {
+        program(&clients, name, &[("TOLLGATE_PORT", &port), ("TOLLGATE_TOKEN", &server.token)])?;
+    }
+    Ok(())
+}
+
+/// Our server, gone when it is dropped.
+struct Server {
+    child: Child,
+    port: u16,
+    token: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    fn start() -> Result<Self, Failure> {
+        run("cargo", &["build", "--quiet", "--package", "tollgate-server", "--example", "serve"])?;
+        let mut child = Command::new(root().join("target/debug/examples/serve"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        let said = child.stdout.take();
+        let mut server = Self { child, port: 0, token: String::new() };
+        if let Some(said) = said {
+            BufReader::new(said).read_line(&mut line)?;
+        }
+        let told = line.trim().split_once(' ').and_then(|(port, token)| Some((port.parse().ok()?, token.to_owned())));
+        (server.port, server.token) = told.ok_or_else(|| Failure(format!("the server does not start: {line:?}")))?;
+        Ok(server)
+    }
+
+    /// What a program prints, given the server's place and what it reads.
+    fn run(&self, name: &str, args: &[&str], reads: &str) -> Result<String, Failure> {
+        let mut child = Command::new(name)
+            .args(["-h", "127.0.0.1", "-p", &self.port.to_string()])
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| Failure(format!("{name}: {error}; cargo xtask install brings it")))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(reads.as_bytes())?;
+        }
+        let output = child.wait_with_output()?;
+        let (said, complained) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr).into_owned());
+        if !output.status.success() || !complained.trim().is_empty() {
+            return Err(Failure(format!("{name} {}: {}\n{said}{complained}", args.join(" "), output.status)));
+        }
+        Ok(said.into_owned())
+    }
+
+    /// Runs a program whose every line is told beforehand.
+    fn prints(&self, args: &[&str], reads: &str, expected: &[&str]) -> Result<(), Failure> {
+        let said = self.run("redis-cli", args, reads)?;
+        let lines: Vec<&str> = said.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        if lines == expected {
+            return Ok(());
+        }
+        Err(Failure(format!("redis-cli {}\n--- expected\n{}\n--- found\n{said}", args.join(" "), expected.join("\n"))))
+    }
+
+    /// Runs a program that says each of these somewhere.
+    fn tells(&self, args: &[&str], reads: &str, expected: &[&str]) -> Result<(), Failure> {
+        let said = self.run("redis-cli", args, reads)?;
+        match expected.iter().find(|part| !said.contains(**part)) {
+            None => Ok(()),
+            Some(part) => Err(Failure(format!("redis-cli {}: expected {part:?}, found\n{said}", args.join(" ")))),
+        }
+    }
+}
+
+fn redis_cli(server: &Server) -> Result<(), Failure> {
+    server.prints(&["TG.CHECK", "user:42", "100/min"], "", &["1", "1", "99", "0", "60000000", "0"])?;
+    server.prints(&["-n", "9", "PING"], "", &["PONG"])?;
+    server.prints(&["-3", "--no-raw", "CONFIG", "GET", "save"], "", &["1# \"save\" => \"\""])?;
+    server.prints(&["--no-raw", "CONFIG", "GET", "save"], "", &["1) \"save\"", "2) \"\""])?;
+    server.prints(
+        &["--user", "default", "--pass", &server.token, "--no-auth-warning", "TG.RESET", "user:42", "100/min"],
+        "",
+        &["1"],
+    )?;
+    server.tells(&["COMMAND", "DOCS", "TG.CHECK"], "", &["tg.check", "summary", "charges it"])?;
+    server.tells(&["-3", "INFO"], "", &["redis_version:", "tollgate_version:", "loading:0", "role:master"])?;
+    // Its prompt asks for COMMAND DOCS and makes its help of it.
+    server.tells(
+        &[],
+        "help TG.CHECK\nTG.CHECK user:7 100/min\nNOPE\nHELLO 3\nCLIENT GETNAME\n",
+        &["key policy [COST n] [MODE m] [NAME word] [REST|FULL] [SOURCE]", "99\n", "ERR unknown command 'NOPE'"],
+    )?;
+    // Thousands of commands without waiting for replies.
+    let mass = "*3\r\n$8\r\nTG.CHECK\r\n$4\r\nmass\r\n$6\r\n5000/h\r\n".repeat(5_000);
+    server.tells(&["--pipe"], &mass, &["errors: 0, replies: 5000"])?;
+    server.tells(&["TG.PEEK", "mass", "5000/h"], "", &["0\n0\n0\n"])?;
+    println!("outsiders: redis-cli gets what it asks for, in RESP2 and RESP3, at its prompt and in its pipe");
+    Ok(())
+}
+
+fn redis_benchmark(server: &Server) -> Result<(), Failure> {
+    for args in [
+        &["-t", "ping,set,get,incr", "-n", "10000", "-c", "20", "-q"][..],
+        &["-n", "20000", "-c", "20", "-P", "16", "-r", "1000", "-q", "TG.CHECK", "user:__rand_int__", "100/min"],
+        &["-3", "-n", "1000", "-c", "10", "-P", "16", "-q", "TG.CHECK", "benchmark", "1000/h"],
+    ] {
+        let said = server.run("redis-benchmark", args, "")?;
+        let wrong = ["error", "warning", "could not"].iter().any(|word| said.to_lowercase().contains(word));
+        if wrong || !said.contains("requests per second") {
+            return Err(Failure(format!("redis-benchmark {}:\n{said}", args.join(" "))));
+        }
+    }
+    // Each of its requests was one: a thousand were there, and none is left.
+    server.tells(&["TG.PEEK", "benchmark", "1000/h"], "", &["0\n0\n0\n"])?;
+    println!("outsiders: redis-benchmark pings and checks, alone and in pipelines");
+    Ok(())
+}
