@@ -22,13 +22,16 @@ pub(super) struct Client(BufReader<Box<dyn Stream>>);
 impl Client {
     /// Connects from 127.0.0.1.
     pub(super) fn connect(to: SocketAddr, tls: Option<&Arc<ClientConfig>>) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&to, HANGS)?;
+        let mut stream = TcpStream::connect_timeout(&to, HANGS)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(HANGS))?;
         stream.set_write_timeout(Some(HANGS))?;
         let Some(config) = tls else { return Ok(Self(BufReader::new(Box::new(stream)))) };
         let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
-        let connection = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+        let mut connection = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream)?;
+        }
         Ok(Self(BufReader::new(Box::new(StreamOwned::new(connection, stream)))))
     }
 

@@ -16,7 +16,7 @@ pub(super) const STAYING: usize = 2;
 /// How often there is a new one.
 const ANEW: Duration = Duration::from_millis(50);
 /// A limit that a campaign does not reach.
-const POLICY: &str = "1000000000/h";
+const POLICY: &str = "1000000000/h gcra";
 const KEYS: u64 = 1_000;
 /// Times that are kept.
 const MOST_KEPT: usize = 4_000_000;

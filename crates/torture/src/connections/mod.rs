@@ -39,8 +39,8 @@ use identity::Identity;
 use round::{Round, Stage};
 use server::Server;
 
-pub use attack::attack;
-pub use serve::serve;
+pub(crate) use attack::attack;
+pub(crate) use serve::serve;
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "connections",

@@ -108,6 +108,7 @@ impl Round<'_> {
         while !closed() && Instant::now() < until {
             std::thread::sleep(LOOK);
         }
+        let (is_closed, left) = (closed(), Most::now(server));
         let key = format!("right:{}", self.kind.name);
         let wrong = good::counts_right(&stage.reach, &key).and_then(|()| self.is_untouched());
         Ok(Outcome {
@@ -116,8 +117,8 @@ impl Round<'_> {
             during,
             most,
             system,
-            left: Most::now(server),
-            is_closed: closed(),
+            left,
+            is_closed,
             wrong: wrong.err().map(|error| error.to_string()),
             lasted,
         })

@@ -21,7 +21,7 @@ pub(super) fn words(caps: Caps, files: &Files, is_tls: bool) -> Vec<String> {
 }
 
 /// Serves until standard input ends.
-pub fn serve(words: &[String]) -> Result<(), Failure> {
+pub(crate) fn serve(words: &[String]) -> Result<(), Failure> {
     let (caps, tokens, tls) = match words {
         [caps @ .., tokens] if caps.len() == 3 => (caps, tokens, None),
         [caps @ .., tokens, cert, key] if caps.len() == 3 => (caps, tokens, Some((cert, key))),

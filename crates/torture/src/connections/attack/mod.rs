@@ -209,7 +209,7 @@ impl Attack {
 }
 
 /// Attacks as `Plan::words` says.
-pub fn attack(words: &[String]) -> Result<(), Failure> {
+pub(crate) fn attack(words: &[String]) -> Result<(), Failure> {
     let plan = Plan::read(words)?;
     let (ends, end) = watch::channel(false);
     std::thread::spawn(move || {

@@ -17,9 +17,14 @@ use crate::Failure;
 /// After this, nobody answers.
 pub(super) const HANGS: Duration = Duration::from_secs(30);
 
+/// Bytes that the system keeps for an attacker: what it costs is the server's matter, not its own.
+const KEPT: u32 = 8 << 10;
+
 /// A connection from an address.
 pub(super) async fn connect(attack: &Attack, from: Ipv4Addr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(KEPT)?;
+    socket.set_send_buffer_size(KEPT)?;
     // Ports whose last connection is not quite forgotten are good enough.
     socket.set_reuseaddr(true)?;
     socket.bind((from, 0).into())?;
