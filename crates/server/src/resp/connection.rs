@@ -94,7 +94,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.count(began);
             self.write().await?;
             if self.session.ends {
-                return self.stream.shutdown().await;
+                return timeout(WRITE_STALL, self.stream.shutdown()).await?;
             }
             // A pipeline that fills what is read at once is long.
             if came == read && self.input.is_empty() && self.input.capacity() < READ_MOST {
@@ -256,23 +256,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         None
     }
 
-    /// Writes the replies. The first try needs no timer.
+    /// Writes the replies, and what TLS gathered of them. The first try needs no timer.
     async fn write(&mut self) -> io::Result<()> {
+        let (stream, bytes) = (&mut self.stream, &self.out.bytes);
         let mut written = 0;
-        if !self.out.bytes.is_empty() {
-            let stream = &mut self.stream;
-            let bytes = &self.out.bytes;
-            let first = poll_fn(|context| match Pin::new(&mut *stream).poll_write(context, bytes) {
-                Poll::Ready(written) => Poll::Ready(written),
-                Poll::Pending => Poll::Ready(Ok(0)),
-            });
-            written = first.await?;
+        let first = poll_fn(|context| {
+            if !bytes.is_empty() {
+                match Pin::new(&mut *stream).poll_write(context, bytes) {
+                    Poll::Ready(some) => written = some?,
+                    Poll::Pending => return Poll::Ready(Ok(false)),
+                }
+            }
+            if written < bytes.len() {
+                return Poll::Ready(Ok(false));
+            }
+            match Pin::new(&mut *stream).poll_flush(context) {
+                Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| true)),
+                Poll::Pending => Poll::Ready(Ok(false)),
+            }
+        });
+        if !first.await? {
+            let rest = async {
+                self.stream.write_all(&self.out.bytes[written..]).await?;
+                self.stream.flush().await
+            };
+            timeout(WRITE_STALL, rest).await??;
         }
-        if written < self.out.bytes.len() {
-            timeout(WRITE_STALL, self.stream.write_all(&self.out.bytes[written..])).await??;
-        }
-        // TLS gathers what is written.
-        self.stream.flush().await?;
         self.out.bytes.clear();
         self.out.bytes.shrink_to(2 * WRITE);
         Ok(())

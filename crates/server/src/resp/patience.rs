@@ -1,0 +1,109 @@
+//! Tests of how long a connection is waited for, by a clock that stands until everybody waits.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+use tokio::time::{Instant, sleep};
+
+use super::session::Session;
+use crate::access::Scopes;
+use crate::shared::Shared;
+
+fn session(scopes: Scopes) -> Session {
+    let addr = "127.0.0.1:7379".parse().unwrap();
+    Session::new(1, addr, addr, scopes)
+}
+
+/// A connection whose client is this test.
+fn connected(room: usize) -> (DuplexStream, DuplexStream) {
+    tokio::io::duplex(room)
+}
+
+/// Seconds until the server ends a connection, whatever the client does meanwhile.
+async fn seconds_until_cut<S, F>(shared: Arc<Shared>, stream: S, client: F) -> u64
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    F: Future<Output = ()>,
+{
+    let start = Instant::now();
+    tokio::select! {
+        () = super::serve(shared, stream, session(Scopes::FREE)) => {}
+        () = client => panic!("the client ended before it was cut off"),
+    }
+    start.elapsed().as_secs()
+}
+
+/// What gathers everything that is written, and sends it only when it is flushed, as TLS may.
+struct Gathers(DuplexStream, Vec<u8>);
+
+impl AsyncRead for Gathers {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Gathers {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.1.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let Self(stream, gathered) = &mut *self;
+        while !gathered.is_empty() {
+            match Pin::new(&mut *stream).poll_write(context, gathered) {
+                Poll::Ready(Ok(sent)) => drop(gathered.drain(..sent)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+async fn ask_for_ever(mut client: DuplexStream) {
+    while client.write_all(b"*1\r\n$4\r\nPING\r\n").await.is_ok() {}
+    std::future::pending().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_never_reads_is_cut_off() {
+    let (client, server) = connected(64);
+    assert_eq!(seconds_until_cut(Shared::for_test(), server, ask_for_ever(client)).await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_never_reads_what_was_gathered_is_cut_off_too() {
+    let (client, server) = connected(64);
+    let gathers = Gathers(server, Vec::new());
+    assert_eq!(seconds_until_cut(Shared::for_test(), gathers, ask_for_ever(client)).await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_slowly_and_is_idle_for_long_stays() {
+    let (mut client, server) = connected(64);
+    let reads = async {
+        for _ in 0..100 {
+            client.write_all(b"*1\r\n$4\r\nPING\r\n").await.unwrap();
+            sleep(Duration::from_secs(600)).await;
+            let mut said = [0; 7];
+            client.read_exact(&mut said).await.unwrap();
+            assert_eq!(&said, b"+PONG\r\n");
+        }
+    };
+    tokio::select! {
+        () = super::serve(Shared::for_test(), server, session(Scopes::FREE)) => panic!("it was cut off"),
+        () = reads => {}
+    }
+}
