@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use super::batch::Batch;
 use super::commands::{self, Args, Asked, Run, Turn};
@@ -30,7 +30,7 @@ const READ_MOST: usize = 16 << 10;
 const WRITE: usize = 16 << 10;
 /// How long replies may wait for a client that does not read.
 const WRITE_STALL: Duration = Duration::from_secs(5);
-/// How long a command may take to come.
+/// How long a command may take to come, from its first byte to its last.
 const COMMAND: Duration = Duration::from_secs(30);
 /// How long a client may take to say who it is, where that is needed.
 const LOGIN: Duration = Duration::from_secs(5);
@@ -73,24 +73,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut stop = pin!(stopping.wait_for(|stop| *stop));
         let mut batch = Batch::default();
         let login = tokio::time::Instant::now() + LOGIN;
+        // When the command that has come in part must have come.
+        let mut command = login;
         loop {
             let read = self.room();
             // A wait without an end needs no timer, and nearly all are such.
             let came = if self.session.scopes.is_none() {
-                let within = tokio::time::timeout_at(login, self.stream.read_buf(&mut self.input));
+                let within = timeout_at(login, self.stream.read_buf(&mut self.input));
                 tokio::select! { biased; came = within => came?, _ = &mut stop => return Ok(()) }
             } else if self.input.is_empty() {
                 let read = self.stream.read_buf(&mut self.input);
                 tokio::select! { biased; came = read => came, _ = &mut stop => return Ok(()) }
             } else {
-                let within = timeout(COMMAND, self.stream.read_buf(&mut self.input));
+                let within = timeout_at(command, self.stream.read_buf(&mut self.input));
                 tokio::select! { biased; came = within => came?, _ = &mut stop => return Ok(()) }
             }?;
             if came == 0 {
                 return Ok(());
             }
             let began = Instant::now();
-            self.answer(&mut batch).await?;
+            let was_empty = self.input.len() == came;
+            let answered = self.answer(&mut batch).await?;
+            if !self.input.is_empty() && (was_empty || answered > 0) {
+                command = tokio::time::Instant::now() + COMMAND;
+            }
             self.count(began);
             self.write().await?;
             if self.session.ends {
@@ -118,8 +124,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.input.capacity() - self.input.len()
     }
 
-    /// Answers every command that has come.
-    async fn answer(&mut self, batch: &mut Batch) -> io::Result<()> {
+    /// Answers every command that has come; says how many bytes they were.
+    async fn answer(&mut self, batch: &mut Batch) -> io::Result<usize> {
         let input = std::mem::take(&mut self.input);
         let mut at = 0;
         while !self.session.ends {
@@ -166,7 +172,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         } else {
             self.input.drain(..at);
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Runs one command, or lets it wait for EXEC.

@@ -91,6 +91,39 @@ async fn who_never_reads_what_was_gathered_is_cut_off_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_command_that_comes_byte_by_byte_is_cut_off() {
+    let (mut client, server) = connected(64);
+    let slow = async {
+        client.write_all(b"*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$9000\r\n").await.unwrap();
+        loop {
+            sleep(Duration::from_secs(1)).await;
+            let _ = client.write_all(b"x").await;
+        }
+    };
+    assert_eq!(seconds_until_cut(Shared::for_test(), server, slow).await, 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_that_end_have_their_time_each() {
+    let (mut client, server) = connected(64);
+    let steady = async {
+        // Every piece ends a command and begins the next.
+        client.write_all(b"*1\r\n$4\r\nPI").await.unwrap();
+        for _ in 0..20 {
+            sleep(Duration::from_secs(20)).await;
+            client.write_all(b"NG\r\n*1\r\n$4\r\nPI").await.unwrap();
+            let mut said = [0; 7];
+            client.read_exact(&mut said).await.unwrap();
+            assert_eq!(&said, b"+PONG\r\n");
+        }
+    };
+    tokio::select! {
+        () = super::serve(Shared::for_test(), server, session(Scopes::FREE)) => panic!("it was cut off"),
+        () = steady => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_reads_slowly_and_is_idle_for_long_stays() {
     let (mut client, server) = connected(64);
     let reads = async {
