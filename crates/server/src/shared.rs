@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::desk::Desk;
+use crate::held::Held;
 use crate::http::Front;
 use crate::log::Log;
 use crate::resp::clients::Clients;
@@ -20,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) clients: Clients,
     pub(crate) http: Front,
     pub(crate) log: Arc<Log>,
+    /// What connections may make the server keep, all together.
+    pub(crate) held: Arc<Held>,
     /// Which scripts and libraries are loaded.
     pub(crate) scripts: Scripts,
     /// The number of the next connection.
@@ -51,6 +54,7 @@ impl Shared {
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
             clients: Clients::new(clock().now()),
             http: Front::default(),
+            held: Arc::default(),
             scripts: Scripts::default(),
             log,
             next_id: AtomicU64::new(1),

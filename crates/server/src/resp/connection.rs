@@ -20,6 +20,7 @@ use super::decode::{Bounds, Frame, Place, decode};
 use super::session::{Queue, Session};
 use super::writer::Writer;
 use crate::fault::{Code, Fault};
+use crate::held::Hold;
 use crate::metrics::FrontEnd;
 use crate::shared::Shared;
 
@@ -28,6 +29,8 @@ const READ: usize = 1 << 10;
 const READ_MOST: usize = 16 << 10;
 /// Replies that are written before more is answered.
 const WRITE: usize = 16 << 10;
+/// Room for replies that an idle connection keeps.
+const WRITE_KEPT: usize = 2 << 10;
 /// How long replies may wait for a client that does not read.
 const WRITE_STALL: Duration = Duration::from_secs(5);
 /// How long a command may take to come, from its first byte to its last.
@@ -37,6 +40,8 @@ const LOGIN: Duration = Duration::from_secs(5);
 /// Commands between MULTI and EXEC, and their bytes.
 const QUEUE: usize = 1_024;
 const QUEUE_BYTES: usize = 256 << 10;
+/// What keeping one of them costs beside its bytes.
+const QUEUE_EACH: usize = 32;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
@@ -51,6 +56,7 @@ where
         stream,
         session,
         input: Vec::new(),
+        hold: Hold::default(),
         out: Writer::default(),
         places: Vec::new(),
     };
@@ -63,6 +69,8 @@ struct Connection<S> {
     stream: S,
     session: Session,
     input: Vec<u8>,
+    /// What the input keeps of the bound for all connections.
+    hold: Hold,
     out: Writer,
     places: Vec<Place>,
 }
@@ -76,7 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         // When the command that has come in part must have come.
         let mut command = login;
         loop {
-            let read = self.room();
+            let Some(read) = self.room() else { return self.full().await };
             // A wait without an end needs no timer, and nearly all are such.
             let came = if self.session.scopes.is_none() {
                 let within = timeout_at(login, self.stream.read_buf(&mut self.input));
@@ -99,12 +107,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             self.count(began);
             self.write().await?;
+            batch.rest();
             if self.session.ends {
                 return timeout(WRITE_STALL, self.stream.shutdown()).await?;
             }
             // A pipeline that fills what is read at once is long.
             if came == read && self.input.is_empty() && self.input.capacity() < READ_MOST {
-                self.input.reserve(2 * self.input.capacity());
+                // If there is no room, it is read in shorter pieces.
+                let _ = self.grow(2 * self.input.capacity());
             }
         }
     }
@@ -116,12 +126,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.out.faults.drain(..).for_each(|code| metrics.fault(code));
     }
 
-    /// Makes room to read into; answers how much there is.
-    fn room(&mut self) -> usize {
-        if self.input.capacity() == self.input.len() {
-            self.input.reserve(if self.input.is_empty() { READ } else { self.input.len() });
+    /// Makes room to read into; answers how much there is. None if other connections keep too much.
+    fn room(&mut self) -> Option<usize> {
+        let len = self.input.len();
+        if self.input.capacity() == len && !self.grow(if len == 0 { READ } else { 2 * len }) {
+            return None;
         }
-        self.input.capacity() - self.input.len()
+        Some(self.input.capacity() - len)
+    }
+
+    /// Room for so many bytes of input, if there is room for them among all connections.
+    fn grow(&mut self, to: usize) -> bool {
+        let grown = self.hold.keep(&self.shared.held, to);
+        if grown {
+            self.input.reserve_exact(to - self.input.len());
+        }
+        grown
+    }
+
+    /// Says that the command is too long for now, and ends.
+    async fn full(&mut self) -> io::Result<()> {
+        self.out.fault(&Fault::new(Code::Full, "expected a shorter command: others are long and not yet whole"));
+        self.write().await?;
+        timeout(WRITE_STALL, self.stream.shutdown()).await?
     }
 
     /// Answers every command that has come; says how many bytes they were.
@@ -168,7 +195,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if at == self.input.len() {
             self.input.clear();
             // One long command does not keep its memory.
-            self.input.shrink_to(READ_MOST);
+            if self.input.capacity() > READ_MOST {
+                self.input.shrink_to(READ_MOST);
+                let _ = self.hold.keep(&self.shared.held, self.input.capacity());
+            }
         } else {
             self.input.drain(..at);
         }
@@ -215,6 +245,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             queue.spoiled = true;
             let text = format!("expected at most {QUEUE} commands and {QUEUE_BYTES} bytes before EXEC");
             return self.out.fault(&Fault::wrong(text));
+        }
+        if !queue.hold.keep(&self.shared.held, queue.bytes + QUEUE_EACH * queue.commands.len()) {
+            (queue.spoiled, queue.commands) = (true, Vec::new());
+            return self.out.fault(&Fault::new(Code::Full, "expected fewer commands before EXEC: others wait too"));
         }
         queue.commands.push(args.bytes.into());
         self.out.simple("QUEUED");
@@ -289,7 +323,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             timeout(WRITE_STALL, rest).await??;
         }
         self.out.bytes.clear();
-        self.out.bytes.shrink_to(2 * WRITE);
+        self.out.bytes.shrink_to(WRITE_KEPT);
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Tests of how long a connection is waited for, by a clock that stands until everybody waits.
+//! Tests of how long a connection is waited for, by a clock that stands until everybody waits, and of how much
+//! it may keep.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -139,4 +140,55 @@ async fn who_reads_slowly_and_is_idle_for_long_stays() {
         () = super::serve(Shared::for_test(), server, session(Scopes::FREE)) => panic!("it was cut off"),
         () = reads => {}
     }
+}
+
+/// What a connection says to `bytes`, up to its end or its first lines.
+async fn said(client: &mut DuplexStream, bytes: &[u8]) -> String {
+    client.write_all(bytes).await.unwrap();
+    let mut said = vec![0; 4_096];
+    let read = client.read(&mut said).await.unwrap();
+    String::from_utf8_lossy(&said[..read]).into_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_commands_that_are_not_whole_leave_room_for_short_ones() {
+    let shared = Shared::for_test();
+    let mut half = b"*2\r\n$4\r\nECHO\r\n$190000\r\n".to_vec();
+    half.resize(half.len() + 189_999, b'x');
+    let mut refused = Vec::new();
+    let mut clients = Vec::new();
+    for number in 0..100 {
+        let (mut client, server) = connected(1 << 20);
+        tokio::spawn(super::serve(Arc::clone(&shared), server, session(Scopes::FREE)));
+        client.write_all(&half).await.unwrap();
+        // Whoever is not refused waits for more.
+        let mut byte = [0; 1];
+        if let Ok(read) = tokio::time::timeout(Duration::from_millis(1), client.read(&mut byte)).await {
+            assert_eq!((read.unwrap(), byte), (1, *b"-"), "{number}");
+            refused.push(client);
+        } else {
+            clients.push(client);
+        }
+    }
+    assert!(!refused.is_empty() && clients.len() > 40, "{} {}", refused.len(), clients.len());
+    let mut text = String::new();
+    refused[0].read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("OOM expected a shorter command"), "{text}");
+    // Short commands and short transactions are answered.
+    let (mut good, server) = connected(1 << 20);
+    tokio::spawn(super::serve(Arc::clone(&shared), server, session(Scopes::FREE)));
+    assert_eq!(said(&mut good, b"*1\r\n$4\r\nPING\r\n").await, "+PONG\r\n");
+    assert_eq!(said(&mut good, b"*1\r\n$5\r\nMULTI\r\n").await, "+OK\r\n");
+    assert_eq!(said(&mut good, b"*1\r\n$4\r\nPING\r\n").await, "+QUEUED\r\n");
+    let long = format!("*2\r\n$4\r\nECHO\r\n$1500\r\n{}\r\n", "x".repeat(1_500)).repeat(2);
+    let answers = [said(&mut good, long.as_bytes()).await, said(&mut good, b"\r\n*1\r\n$4\r\nEXEC\r\n").await].concat();
+    assert!(answers.contains("-OOM expected fewer commands before EXEC"), "{answers}");
+    assert!(answers.ends_with("-EXECABORT Transaction discarded because of previous errors.\r\n"), "{answers}");
+    // What they kept is there again when they have left; the first of them may end its command.
+    drop(refused);
+    clients.truncate(1);
+    clients[0].write_all(b"x\r\n").await.unwrap();
+    let mut answer = [0; 9];
+    clients[0].read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"$190000\r\n");
 }

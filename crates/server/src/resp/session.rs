@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::access::Scopes;
+use crate::held::Hold;
 use crate::resp::batch::Repeated;
 
 /// A connection's own state.
@@ -35,6 +36,8 @@ pub(crate) struct Queue {
     /// Their bytes, which are read again: places of many short arguments would be longer.
     pub(crate) commands: Vec<Box<[u8]>>,
     pub(crate) bytes: usize,
+    /// What they keep of the bound for all connections.
+    pub(crate) hold: Hold,
     /// Whether one of them was wrong, so that none will be run.
     pub(crate) spoiled: bool,
 }
