@@ -218,7 +218,7 @@ pub(crate) fn program(clients: &install::Clients, name: &str, set: &[(&str, &str
     if status.success() { Ok(()) } else { Err(Failure(format!("docs/clients/{name} failed"))) }
 }
 
-fn tollgate() -> PathBuf {
+pub(crate) fn tollgate() -> PathBuf {
     root().join("target/debug/tollgate")
 }
 

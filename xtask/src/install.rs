@@ -13,6 +13,7 @@ use crate::run::{Failure, output, root, run, run_with};
 
 const REDIS_PY: &str = "8.1.0";
 const IOREDIS: &str = "6.0.0";
+const SCHEMATHESIS: &str = "4.32.5";
 /// Asked by the scripts of Debian packages before they start a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
@@ -79,17 +80,30 @@ pub(crate) fn clients() -> Result<Clients, Failure> {
 }
 
 fn redis_py(home: &Path) -> Result<PathBuf, Failure> {
+    python_package(home, "redis", REDIS_PY)?;
+    Ok(home.join("bin/python"))
+}
+
+/// The pinned schemathesis in a folder of its own, fetched if it is not there at that version: the program.
+pub(crate) fn schemathesis() -> Result<PathBuf, Failure> {
+    let home = root().join("target/clients/python-schemathesis");
+    python_package(&home, "schemathesis", SCHEMATHESIS)?;
+    Ok(home.join("bin/schemathesis"))
+}
+
+/// A package in a Python environment of its own.
+fn python_package(home: &Path, package: &str, wanted: &str) -> Result<(), Failure> {
     let python = home.join("bin/python");
     let program = text(&python)?;
-    let version = || output(program, &["-c", "import redis; print(redis.__version__)"]).unwrap_or_default();
-    if version().trim() != REDIS_PY {
-        println!("clients: fetching redis {REDIS_PY} for Python into {}", home.display());
+    let script = format!("import importlib.metadata as m; print(m.version({package:?}))");
+    let version = || output(program, &["-c", &script]).unwrap_or_default();
+    if version().trim() != wanted {
+        println!("clients: fetching {package} {wanted} for Python into {}", home.display());
         run("python3", &["-m", "venv", "--clear", text(home)?])?;
         let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-        run(program, &[quiet.as_slice(), &[&format!("redis=={REDIS_PY}")]].concat())?;
+        run(program, &[quiet.as_slice(), &[&format!("{package}=={wanted}")]].concat())?;
     }
-    verify("redis for Python", version().trim(), REDIS_PY)?;
-    Ok(python)
+    verify(&format!("{package} for Python"), version().trim(), wanted)
 }
 
 fn ioredis(home: &Path) -> Result<PathBuf, Failure> {

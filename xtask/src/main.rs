@@ -2,6 +2,7 @@
 
 mod bench;
 mod clients;
+mod gate;
 mod guides;
 mod install;
 mod mutants;
@@ -27,6 +28,7 @@ cargo xtask COMMAND
   valkey               the same against a Valkey server, fetched if there is none
   torture [ARGS]       crowds, clusters, cut connections, outages and clocks against the Redis store
   clients              the guides' commands and clients of other languages, against a server
+  schemathesis [N]     schemathesis against the server's OpenAPI document, N examples an operation (100)
   outsiders            redis-cli, redis-benchmark, redis-py and ioredis as they are, against our server
   install              what the tests need from the machine, installed
   models [N]           every interleaving of slots and shards, and N random schedules of the store (100,000)
@@ -59,7 +61,9 @@ fn main() -> ExitCode {
         ["valkey"] => valkey(),
         ["torture", args @ ..] => torture(args),
         ["clients"] => build_and_clients(),
-        ["outsiders"] => outsiders::outsiders(),
+        ["schemathesis"] => gate::schemathesis("100"),
+        ["schemathesis", examples] => gate::schemathesis(examples),
+        ["outsiders"] => build_and_outsiders(),
         ["install"] => install::install(),
         ["models"] => models("100000"),
         ["models", schedules] => models(schedules),
@@ -98,6 +102,7 @@ fn test() -> Result<(), Failure> {
     examples()?;
     build_and_guide()?;
     clients::clients()?;
+    gate::schemathesis_in_short()?;
     outsiders::outsiders()?;
     bench::check_peers()?;
     mutants::mutants("")?;
@@ -203,6 +208,11 @@ fn build_and_guide() -> Result<(), Failure> {
 fn build_and_clients() -> Result<(), Failure> {
     run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
     clients::clients()
+}
+
+fn build_and_outsiders() -> Result<(), Failure> {
+    run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
+    outsiders::outsiders()
 }
 
 fn laws(args: &[&str]) -> Result<(), Failure> {

@@ -1,14 +1,15 @@
 //! Programs that nobody here wrote, as they are, against our server: redis-cli, redis-benchmark, redis-py and
 //! ioredis, over RESP2 and RESP3.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::fs;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::clients::program;
+use crate::clients::{program, tollgate};
 use crate::install;
-use crate::run::{Failure, root, run};
+use crate::run::{Failure, root};
 
-/// `cargo xtask outsiders`.
+/// `cargo xtask outsiders`. The command `tollgate` must be built.
 pub(crate) fn outsiders() -> Result<(), Failure> {
     let clients = install::clients()?;
     let server = Server::start()?;
@@ -24,6 +25,8 @@ pub(crate) fn outsiders() -> Result<(), Failure> {
 /// Our server, gone when it is dropped.
 struct Server {
     child: Child,
+    /// What it says, kept open: it may say more.
+    said: Lines<BufReader<ChildStdout>>,
     port: u16,
     token: String,
 }
@@ -37,19 +40,29 @@ impl Drop for Server {
 
 impl Server {
     fn start() -> Result<Self, Failure> {
-        run("cargo", &["build", "--quiet", "--package", "tollgate-server", "--example", "serve"])?;
-        let mut child = Command::new(root().join("target/debug/examples/serve"))
-            .stdin(Stdio::piped())
+        let home = root().join("target/clients/serve");
+        fs::create_dir_all(&home)?;
+        let mut child = Command::new(tollgate())
+            .args(["serve", "--resp", "127.0.0.1:0", "--http", "off", "--log", "off"])
+            // Where it leaves its token.
+            .env("XDG_RUNTIME_DIR", &home)
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut line = String::new();
-        let said = child.stdout.take();
-        let mut server = Self { child, port: 0, token: String::new() };
-        if let Some(said) = said {
-            BufReader::new(said).read_line(&mut line)?;
+        let said = child.stdout.take().ok_or_else(|| Failure("no pipe".to_owned()))?;
+        let said = BufReader::new(said).lines();
+        let mut server = Self { child, said, port: 0, token: String::new() };
+        while let Some(line) = server.said.next().transpose()? {
+            if let Some(addr) = line.trim().strip_prefix("Redis protocol ") {
+                server.port = addr.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(0);
+            } else if let Some(token) = line.trim().strip_prefix("token ") {
+                server.token = token.trim().to_owned();
+                break;
+            }
         }
-        let told = line.trim().split_once(' ').and_then(|(port, token)| Some((port.parse().ok()?, token.to_owned())));
-        (server.port, server.token) = told.ok_or_else(|| Failure(format!("the server does not start: {line:?}")))?;
+        if server.port == 0 || server.token.is_empty() {
+            return Err(Failure("tollgate serve does not say where it listens: run it by hand to see why".to_owned()));
+        }
         Ok(server)
     }
 

@@ -8,6 +8,7 @@ use crate::kernel::Kernel;
 use crate::line::{Operation, Scenario};
 use crate::memory::Embedded;
 use crate::redis::{InRedis, Packaging};
+use crate::server::InServer;
 
 /// The fields of an answer.
 pub type Answer = Map<String, Value>;
@@ -79,6 +80,11 @@ pub static HOMES: &[Listed] = &[
         name: "function",
         about: "Lua functions in a redis-server, its own or that of TOLLGATE_CONFORMANCE_URL",
         open: || Ok(Box::new(InRedis::open(Packaging::Function)?)),
+    },
+    Listed {
+        name: "server",
+        about: "the Tollgate server and its dialects, over the Redis protocol",
+        open: || Ok(Box::new(InServer::open()?)),
     },
 ];
 

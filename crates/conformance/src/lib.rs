@@ -17,6 +17,7 @@
 //! | `intervals/` | whether any interval admitted more than was promised |
 //! | `campaign/` | eight threads at the embedded store; bin `campaign` |
 //! | `redis/` | homes in Redis: script and function; random traces against the kernel |
+//! | `server/` | the home `server`, over its own protocols |
 //! | `rng.rs` | random numbers from a seed |
 
 mod adapter;
@@ -33,6 +34,7 @@ mod player;
 mod process;
 pub mod redis;
 mod rng;
+pub mod server;
 
 pub use adapter::Adapter;
 pub use agreement::{Disagreement, agree};

@@ -38,7 +38,7 @@ fn trace(seed: u64, operations: u64) -> Trace {
 }
 
 #[test]
-fn kernel_script_and_function_agree_on_random_traces() {
+fn kernel_script_function_and_server_agree_on_random_traces() {
     let played = play(&trace(1, 100_000), |_| {}).unwrap_or_else(|differs| panic!("{differs:#?}"));
     assert!(played.operations >= 100_000 && played.allowed > 10_000 && played.chunked > 200, "{played:?}");
 }

@@ -61,6 +61,15 @@ fn the_embedded_store_answers_every_vector_as_the_kernel_does() {
 }
 
 #[test]
+fn the_server_answers_every_vector_as_the_kernel_does() {
+    let (kernel, server) = (played_by("kernel"), played_by("server"));
+    assert!(server.is_clean(), "{server}\n{}", server.complaints.join("\n"));
+    assert_eq!((server.wrong, server.missing, server.scenarios), (0, 0, kernel.scenarios));
+    // One more is refused: a policy of the vectors that has no text.
+    assert_eq!((server.big, server.big_refused), (kernel.big, kernel.big_refused + 1));
+}
+
+#[test]
 fn every_limiter_of_the_vectors_is_listed_and_played() {
     let mut played: Vec<String> = Vec::new();
     for (_, text) in files() {
@@ -170,7 +179,7 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
 fn wrong_arguments_are_told_with_what_is_right() {
     let (code, out, err) = run(&["--home", "moon"]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
-    assert_eq!(err, "vectors: --home: expected one of kernel, memory, script, function, found \"moon\"\n");
+    assert_eq!(err, "vectors: --home: expected one of kernel, memory, script, function, server, found \"moon\"\n");
     assert_eq!(run(&["--home"]).2, "vectors: --home: expected a name\n");
     assert_eq!(run(&["--check"]).2, "vectors: --check: expected files\n");
     assert_eq!(run(&["--frob"]).2, "vectors: unknown argument \"--frob\"; see --help\n");

@@ -4,7 +4,7 @@
 //! tells of a later charge the clock is read again, so that no charge is later than the time it is decided
 //! at. Whatever this cannot decide goes under the shard's lock: see `shared.rs`.
 
-use tollgate_core::{Clock, Decision, Request, Timestamp, Wait, decide_packed, decide_with};
+use tollgate_core::{Cell, Clock, Decision, Detail, Policy, Request, Timestamp, Wait, decide_packed, decide_with};
 
 use crate::ident::Ident;
 use crate::record::Mirror;
@@ -26,6 +26,21 @@ enum Tried {
     Changed,
     /// The key needs a record.
     Cannot,
+}
+
+/// Decides on cells that are held. A peek writes nothing, as in every home: where the clock was set back, what
+/// it would correct is corrected in a copy.
+pub(crate) fn decide_cells(
+    policy: &Policy,
+    cells: &mut [Cell],
+    t: Timestamp,
+    request: &Request,
+    detail: impl FnMut(Detail),
+) -> Decision {
+    if request.peek && latest(cells) > t {
+        return decide_with(policy, &mut cells.to_vec(), t, request, detail);
+    }
+    decide_with(policy, cells, t, request, detail)
 }
 
 impl Shared {
@@ -75,6 +90,9 @@ impl Shared {
     }
 
     pub(crate) fn decide(&self, target: Target<'_>, ident: Ident, request: &Request) -> Decision {
+        if request.peek {
+            return self.with_cells(target, ident, |cells, t| decide_cells(target.policy, cells, t, request, |_| {}));
+        }
         let shard = self.shard(ident);
         let mut tries = 0;
         while let Some((slot, seen)) = shard.find(ident) {

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{
-    Cell, Clock, Cost, Decision, Detail, Policy, Request, StoreError, Timestamp, Together, decide_with,
-};
+use tollgate_core::{Cell, Clock, Cost, Decision, Detail, Policy, Request, StoreError, Timestamp, Together};
 
 use crate::clock::Source;
-use crate::decide::BATCH;
+use crate::decide::{BATCH, decide_cells};
 use crate::ident::{Ident, NAME_BITS, Secret};
 use crate::shard::Shard;
 use crate::shared::{Shared, Target};
@@ -127,7 +125,7 @@ impl Memory {
         let mut details = Vec::with_capacity(target.policy.limits().len());
         let decision = self.shared.with_cells(target, policy.space.ident(key), |cells, t| {
             details.clear();
-            decide_with(target.policy, cells, t, request, |detail| details.push(detail))
+            decide_cells(target.policy, cells, t, request, |detail| details.push(detail))
         });
         Ok((decision, details))
     }

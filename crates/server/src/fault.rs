@@ -42,9 +42,10 @@ pub(crate) enum Code {
 
 impl Code {
     /// All of them.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Wrong,
         Self::NoAuth,
+        Self::NoProto,
         Self::WrongPass,
         Self::NoPerm,
         Self::NoScript,

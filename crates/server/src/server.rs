@@ -58,6 +58,14 @@ impl Server {
         Self::start_by(settings, memory, || Box::new(Monotonic::new()))
     }
 
+    /// What a key of the first database remembers for dialects: for the comparison of homes, which looks at
+    /// more than replies tell.
+    #[doc(hidden)]
+    pub fn states(&self, key: &[u8]) -> Vec<tollgate_core::KeyState> {
+        let now = self.shared.desk.clock.now();
+        self.shared.desk.keys().states(key, now)
+    }
+
     /// The same by a clock that stands until it is set, for tests: the command has no way to it.
     pub fn start_with_clock(settings: Settings, clock: &Manual) -> Result<Self, StartError> {
         let memory = Memory::with_clock(settings.memory, Box::new(clock.clone()));
@@ -92,6 +100,7 @@ impl Server {
                 Policies::new(settings.policies),
                 Arc::new(Metrics::default()),
                 clock(),
+                Arc::clone(&log),
                 Keys::new(settings.keys),
             ),
             access: Access::new(free, exposed, tokens, settings.tokens, clock(), Arc::clone(&log)),

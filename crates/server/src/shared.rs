@@ -17,9 +17,9 @@ use crate::resp::commands::Scripts;
 pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) access: Access,
+    pub(crate) http: Front,
     /// The connections that speak the Redis protocol.
     pub(crate) clients: Clients,
-    pub(crate) http: Front,
     pub(crate) log: Arc<Log>,
     /// What connections may make the server keep, all together.
     pub(crate) held: Arc<Held>,
@@ -50,13 +50,20 @@ impl Shared {
         let home = Home::Embedded(Memory::with_clock(LEAST_CAP, clock()));
         let (_, never) = watch::channel(false);
         Arc::new(Self {
-            desk: Desk::new(home, Policies::default(), Arc::default(), clock(), crate::keys::Keys::new(1 << 20)),
+            desk: Desk::new(
+                home,
+                Policies::default(),
+                Arc::default(),
+                clock(),
+                Arc::clone(&log),
+                crate::keys::Keys::new(1 << 20),
+            ),
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
-            clients: Clients::new(clock().now()),
             http: Front::default(),
+            clients: Clients::new(clock().now()),
             held: Arc::default(),
-            scripts: Scripts::default(),
             log,
+            scripts: Scripts::default(),
             next_id: AtomicU64::new(1),
             stopping: never.clone(),
             leaving: never,

@@ -1,5 +1,7 @@
 //! A real nginx with the recipe of `docs/gate.md` in front of a service: what the guide says is what is run.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! `traces [--operations N] [--seed N] [URL]`: random traces through kernel, script and function.
+//! `traces [--operations N] [--seed N] [URL]`: random traces through kernel, script, function and server.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -8,8 +8,9 @@ use tollgate_conformance::redis::{Differs, Played, Target, Trace, play, play_dia
 const HELP: &str = "\
 traces [--operations N] [--seed N] [URL]
 
-Asks the kernel, the Lua script, the Lua function and a party that switches between the two the same random
-questions by one clock. They must give the same answers and leave the same states. URL is a Redis or Valkey
+Asks the kernel, the Lua script, the Lua function, a party that switches between the two, and the server over
+the Redis protocol and over HTTP, the same random questions by one clock. They must give the same answers, and
+in Redis leave the same states. URL is a Redis or Valkey
 of yours (keys of this run only, deleted at its end); without it one is started.
 ";
 

@@ -128,7 +128,7 @@ fn time(t: u64) -> Result<Timestamp, Refusal> {
 }
 
 /// The decision of a flat reply with its rest.
-pub(super) fn decision(flat: &[i64]) -> Option<Decision> {
+pub(crate) fn decision(flat: &[i64]) -> Option<Decision> {
     let &[allowed, granted, remaining, retry, reset, limited_by, charged, next, at, ..] = flat else { return None };
     let wait = |flat: i64| u64::try_from(flat).map_or(Wait::Never, |us| Wait::After(Micros::new(us)));
     Some(Decision {

@@ -5,7 +5,7 @@
 //! | `wire.rs` | calling a script or function of a real server |
 //! | `home.rs` | the vectors through it |
 //! | `value.rs` | what a key holds, read back into the kernel's cells |
-//! | `trace.rs` | random traces: kernel, script and function must agree in answer and state |
+//! | `trace.rs` | random traces: kernel, script, function and server must agree, in Redis in their states too |
 //! | `calls.rs` | random calls of every dialect, right and wrong |
 //! | `faults.rs` | the Lua broken on purpose: the traces must find it |
 //! | `pool.rs` | the policies of the traces |
@@ -21,6 +21,8 @@ mod wire;
 pub use calls::play_dialects;
 pub use faults::{FAULTS, Fault, is_found};
 pub use home::InRedis;
+pub(crate) use home::decision;
 pub use trace::{Differs, Played, Trace, play};
 pub use value::{By, cells, same_state};
+pub(crate) use wire::reply;
 pub use wire::{Packaging, Target, Wire};

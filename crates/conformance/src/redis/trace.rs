@@ -1,5 +1,5 @@
-//! Random traces: the kernel, the script and the function are asked the same, and must answer the same and
-//! leave the same state. A fourth party switches between script and function on one key as it goes.
+//! Random traces: the kernel, the script, the function and the server are asked the same, and must answer the
+//! same; script and function leave the same state. One party switches between them on one key as it goes.
 
 use tollgate_core::{
     Cell, Cost, Decision, Detail, KeyState, Limit, Micros, Mode, Part, Policy, Request, Timestamp, Wait, decide_all,
@@ -11,6 +11,7 @@ use super::value::{By, cells, same_state};
 use super::wire::{Packaging, Target, Wire};
 use crate::home::Refusal;
 use crate::rng::Rng;
+use crate::server::{Front, Served};
 
 /// What to play.
 #[derive(Clone, Debug)]
@@ -67,7 +68,10 @@ pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Played, Box<
     while played.operations < trace.operations {
         let seed = trace.seed.wrapping_add(episode);
         wire.forget().map_err(|error| lost(seed, error))?;
-        let mut run = Run::new(&mut wire, seed);
+        // Its keys cannot be forgotten all at once, so each episode has another.
+        let served =
+            if trace.fault.is_none() { Some(Served::open().map_err(|error| lost(seed, error))?) } else { None };
+        let mut run = Run::new(&mut wire, served, seed);
         if trace.fault.is_some() {
             run.parties = &PARTIES[1..2];
         }
@@ -85,11 +89,28 @@ pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Played, Box<
     Ok(played)
 }
 
-/// Who is asked besides the kernel; the last switches.
-static PARTIES: [Option<Packaging>; 3] = [Some(Packaging::Script), Some(Packaging::Function), None];
+/// Who is asked besides the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Party {
+    Redis(Packaging),
+    /// Script and function in turn, on the same keys.
+    Either,
+    Server(Front),
+}
+
+static PARTIES: [Party; 5] = [
+    Party::Redis(Packaging::Script),
+    Party::Redis(Packaging::Function),
+    Party::Either,
+    Party::Server(Front::Resp),
+    Party::Server(Front::Http),
+];
+/// Of these, those whose states can be read.
+const READABLE: usize = 3;
 
 struct Run<'a> {
     wire: &'a mut Wire,
+    served: Option<Served>,
     random: Rng,
     now: u64,
     policies: Vec<Policy>,
@@ -101,7 +122,7 @@ struct Run<'a> {
     /// Times at which decisions said that something would happen.
     edges: Vec<u64>,
     played: Played,
-    parties: &'static [Option<Packaging>],
+    parties: &'static [Party],
     /// Whether logs are to grow long.
     hurries: bool,
     /// Whether policies change, or else the clock may be set back. Not both: how long a key keeps what a
@@ -112,7 +133,7 @@ struct Run<'a> {
 type Answers = Vec<i64>;
 
 impl<'a> Run<'a> {
-    fn new(wire: &'a mut Wire, seed: u64) -> Self {
+    fn new(wire: &'a mut Wire, served: Option<Served>, seed: u64) -> Self {
         let mut random = Rng::new(seed);
         let mut policies: Vec<Policy> = NAMES.iter().map(|name| pool::policy(&mut random, name)).collect();
         let (hurries, changes) = (random.chance(30), random.chance(50));
@@ -125,6 +146,7 @@ impl<'a> Run<'a> {
         let before = [const { None }; NAMES.len()];
         Self {
             wire,
+            served,
             random,
             now,
             policies,
@@ -376,13 +398,10 @@ impl<'a> Run<'a> {
         self.wire.key(format!("tg:{{{party}{key}}}{}", NAMES[place]).as_bytes())
     }
 
-    fn ask(
-        &mut self,
-        party: Option<Packaging>,
-        call: &str,
-        on: &[(usize, u64)],
-        args: &[&str],
-    ) -> Result<Answers, Refusal> {
+    fn ask(&mut self, party: Party, call: &str, on: &[(usize, u64)], args: &[&str]) -> Result<Answers, Refusal> {
+        if let Party::Server(front) = party {
+            return self.ask_server(front, call, on, args);
+        }
         let index = PARTIES.iter().position(|other| *other == party).unwrap_or_default();
         let either = [Packaging::Script, Packaging::Function][self.random.below(2) as usize];
         let keys: Vec<Vec<u8>> = on.iter().map(|(place, key)| self.key(index, *place, *key)).collect();
@@ -391,7 +410,7 @@ impl<'a> Run<'a> {
         let mut words: Vec<Vec<u8>> = Vec::new();
         for policy in &policies {
             // A function takes the text as well.
-            let text = party == Some(Packaging::Function) && self.random.below(2) == 0;
+            let text = party == Party::Redis(Packaging::Function) && self.random.below(2) == 0;
             words.push(if text { policy.to_string().into_bytes() } else { Wire::policy(policy) });
             if call == "tollgate_all" {
                 words.extend(rest.next());
@@ -399,7 +418,17 @@ impl<'a> Run<'a> {
         }
         words.extend(rest);
         let policies: Vec<&Policy> = policies.iter().collect();
-        self.wire.native(party.unwrap_or(either), call, &keys, &policies, &words, Timestamp::saturating(self.now))
+        let packaging = if let Party::Redis(packaging) = party { packaging } else { either };
+        self.wire.native(packaging, call, &keys, &policies, &words, Timestamp::saturating(self.now))
+    }
+
+    fn ask_server(&mut self, front: Front, call: &str, on: &[(usize, u64)], args: &[&str]) -> Result<Answers, Refusal> {
+        let t = self.t();
+        let keys: Vec<String> = on.iter().map(|(_, key)| format!("{front:?}{key}")).collect();
+        let on: Vec<(&[u8], &Policy)> =
+            keys.iter().zip(on).map(|(key, (place, _))| (key.as_bytes(), &self.policies[*place])).collect();
+        let served = self.served.as_mut().ok_or_else(|| Refusal::new("no server was started"))?;
+        served.native(front, call, &on, args, t)
     }
 
     /// The states behind the key, of one party each time. What has expired is forgotten by all: when Redis
@@ -409,13 +438,18 @@ impl<'a> Run<'a> {
         let state = &mut self.states[place * KEYS as usize + key as usize];
         if state.expires_after(t) == Micros::ZERO {
             *state = KeyState::default();
-            for party in 0..PARTIES.len() {
+            for party in 0..READABLE {
                 let name = self.key(party, place, key);
                 self.wire.ask(redis::cmd("DEL").arg(&name))?;
             }
+            for party in self.parties.iter().copied().filter(|party| matches!(party, Party::Server(_))) {
+                self.ask(party, "tollgate_reset", &[(place, key)], &[])?;
+            }
             return Ok(());
         }
-        let party = self.random.pick(self.parties);
+        let readable: Vec<Party> =
+            self.parties.iter().copied().filter(|party| PARTIES[..READABLE].contains(party)).collect();
+        let party = self.random.pick(&readable);
         let party = PARTIES.iter().position(|other| *other == party).unwrap_or_default();
         let name = self.key(party, place, key);
         if self.wire.ask(redis::cmd("TYPE").arg(&name))? == redis::Value::SimpleString("hash".to_owned()) {
@@ -440,7 +474,7 @@ fn full(decision: &Decision, details: &[Detail]) -> Answers {
     flat
 }
 
-fn same(party: Option<Packaging>, expected: &[i64], found: &[i64]) -> Result<(), Refusal> {
+fn same(party: Party, expected: &[i64], found: &[i64]) -> Result<(), Refusal> {
     if expected == found {
         return Ok(());
     }

@@ -249,7 +249,7 @@ impl Drop for Wire {
 }
 
 /// A dialect's reply.
-fn reply(value: &Value) -> Option<Reply> {
+pub(crate) fn reply(value: &Value) -> Option<Reply> {
     Some(match value {
         Value::Int(number) => Reply::Int(*number),
         Value::Nil => Reply::Nil,

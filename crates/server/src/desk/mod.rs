@@ -12,7 +12,7 @@ mod question;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tollgate_core::{Clock, Decision, Request, StoreError};
+use tollgate_core::{Clock, Decision, Request, Source, StoreError};
 
 pub(crate) use home::Home;
 pub(crate) use policies::{Known, Policies};
@@ -20,6 +20,7 @@ pub(crate) use question::{Answer, Ask, Part, Question, Tells};
 
 use crate::fault::Fault;
 use crate::keys::Keys;
+use crate::log::Log;
 use crate::metrics::Metrics;
 
 /// What decides, and what is counted of it.
@@ -28,6 +29,7 @@ pub(crate) struct Desk {
     pub(crate) policies: Policies,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Box<dyn Clock>,
+    log: Arc<Log>,
     keys: Mutex<Keys>,
 }
 
@@ -37,9 +39,12 @@ impl Desk {
         policies: Policies,
         metrics: Arc<Metrics>,
         clock: Box<dyn Clock>,
+        log: Arc<Log>,
         keys: Keys,
     ) -> Self {
-        Self { home, policies, metrics, clock, keys: Mutex::new(keys) }
+        // Those of the server are counted by themselves, however many callers bring.
+        policies.listed().iter().for_each(|policy| drop(metrics.policy(policy)));
+        Self { home, policies, metrics, clock, log, keys: Mutex::new(keys) }
     }
 
     /// The keys of the other conventions, nobody else's for as long as they are held.
@@ -73,7 +78,7 @@ impl Desk {
             }
             keys => memory.check_many(prepared, keys, request, decisions),
         };
-        known.counts.count(decisions);
+        self.tell(known, keys.iter().copied(), decisions);
         Some(done)
     }
 
@@ -89,8 +94,20 @@ impl Desk {
             return done;
         }
         *decisions = self.home.store().check_many(&known.policy, keys, *request).await?;
-        known.counts.count(decisions);
+        self.tell(known, keys.iter().copied(), decisions);
         Ok(())
+    }
+
+    /// Counts decisions, and logs a sample of those that refuse or that the home did not make.
+    #[inline]
+    fn tell<'a>(&self, known: &Known, keys: impl IntoIterator<Item = &'a [u8]>, decisions: &[Decision]) {
+        known.counts.count(decisions);
+        for (decision, key) in decisions.iter().zip(keys) {
+            if !decision.allowed || decision.source != Source::Home {
+                let limit = decision.limited_by.and_then(|place| known.policy.limits().get(place));
+                self.log.sampled(decision, known.counts.label(), limit.map(|limit| &**limit), key);
+            }
+        }
     }
 
     /// Answers a question.
@@ -107,7 +124,7 @@ impl Desk {
             Question::All(parts) => {
                 let together = self.home.check_all(parts).await?;
                 for (part, decision) in parts.iter().zip(&together.decisions) {
-                    part.known.counts.count(std::slice::from_ref(decision));
+                    self.tell(&part.known, [part.key.as_slice()], std::slice::from_ref(decision));
                 }
                 Ok(Answer::Together(together))
             }
@@ -121,7 +138,7 @@ impl Desk {
             Tells::Flat | Tells::Rest => (self.home.check(known, &ask.part.key, &ask.request()).await?, Vec::new()),
         };
         if !ask.peek {
-            known.counts.count(std::slice::from_ref(&decision));
+            self.tell(known, [ask.part.key.as_slice()], std::slice::from_ref(&decision));
         }
         Ok(Answer::Decided(decision, details))
     }

@@ -5,28 +5,34 @@ use tollgate_core::{Cost, Decision, Detail, Mode, Policy};
 use utoipa::ToSchema;
 
 use super::problem::Problem;
-use super::values::{Object, Whole};
+use super::values::{Object, Whole, given};
 
 /// A request to decide.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Check {
     /// Who asks, as text: 1 to 512 bytes. Either this or key_base64.
-    #[schema(min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
     pub(super) key: Option<String>,
     /// The same as any bytes, in base64.
-    #[schema(min_length = 2, max_length = 684, format = "byte")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
     pub(super) key_base64: Option<String>,
     /// The limits, such as 100/min, or the name of a policy of this server.
     #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
     pub(super) policy: String,
     /// The policy name that the state is filed under; policies of one name share what they counted.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
     pub(super) name: Option<String>,
     /// How many units; 1 if it is not said.
-    #[schema(schema_with = whole)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(schema_with = whole, required = false)]
     pub(super) cost: Option<Whole>,
     /// What becomes of a request that does not fit as a whole.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = ModeName, required = false)]
     pub(super) mode: Option<ModeName>,
 }
 
@@ -35,16 +41,19 @@ pub(super) struct Check {
 #[serde(deny_unknown_fields)]
 pub(super) struct Reset {
     /// Who, as text: 1 to 512 bytes. Either this or key_base64.
-    #[schema(min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
     pub(super) key: Option<String>,
     /// The same as any bytes, in base64.
-    #[schema(min_length = 2, max_length = 684, format = "byte")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
     pub(super) key_base64: Option<String>,
     /// The limits, or a policy's name.
     #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
     pub(super) policy: String,
     /// The policy name that the state is filed under.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
     pub(super) name: Option<String>,
 }
 
@@ -53,16 +62,19 @@ pub(super) struct Reset {
 #[serde(deny_unknown_fields)]
 pub(super) struct Refund {
     /// Who, as text: 1 to 512 bytes. Either this or key_base64.
-    #[schema(min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
     pub(super) key: Option<String>,
     /// The same as any bytes, in base64.
-    #[schema(min_length = 2, max_length = 684, format = "byte")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
     pub(super) key_base64: Option<String>,
     /// The limits, or a policy's name.
     #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
     pub(super) policy: String,
     /// The policy name that the state is filed under.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
     pub(super) name: Option<String>,
     /// How many units were charged and are not needed.
     #[schema(schema_with = whole)]
@@ -77,21 +89,27 @@ pub(super) struct Refund {
 #[serde(deny_unknown_fields)]
 pub(super) struct Explain {
     /// Whose standing is told too, as text.
-    #[schema(min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
     pub(super) key: Option<String>,
     /// The same as any bytes, in base64; at most one of the two.
-    #[schema(min_length = 2, max_length = 684, format = "byte")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
     pub(super) key_base64: Option<String>,
     /// The limits, or a policy's name.
     #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
     pub(super) policy: String,
     /// The policy name that the state is filed under.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
     pub(super) name: Option<String>,
     /// How many units; 1 if it is not said.
-    #[schema(schema_with = whole)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(schema_with = whole, required = false)]
     pub(super) cost: Option<Whole>,
     /// What becomes of a request that does not fit as a whole.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = ModeName, required = false)]
     pub(super) mode: Option<ModeName>,
 }
 

@@ -156,6 +156,18 @@ mod tests {
     }
 
     #[test]
+    fn headers_that_rotate_are_never_read_of_a_stranger() {
+        // R29: whatever he sends, he is his socket's address.
+        for number in 0..100_000u32 {
+            let rotating = format!("{}", std::net::Ipv4Addr::from_bits(number.wrapping_mul(2_654_435_761)));
+            assert_eq!(client("203.0.113.7", &[rotating.as_bytes()]), "203.0.113.7");
+            // And behind a proxy, what he sends is left of what the proxy adds.
+            let line = format!("{rotating}, 203.0.113.7");
+            assert_eq!(client("127.0.0.1", &[line.as_bytes()]), "203.0.113.7");
+        }
+    }
+
+    #[test]
     fn however_an_address_is_written_it_is_one_client() {
         // Every way of writing, behind every chain of trusted hops, with whatever the client put before.
         let written = ["2001:db8::7", "2001:0DB8:0:0:0:0:0:7", "[2001:db8::7]", "[2001:db8::7]:1", "2001:db8::7%eth0"];

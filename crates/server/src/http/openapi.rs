@@ -141,6 +141,7 @@ fn responses(route: &Route) -> Value {
     } else {
         responses["200"]["content"] = content;
     }
+    responses["431"] = json!({"description": "The head is too large, or has too many fields."});
     for (status, why) in failures(route) {
         let content = json!({"application/problem+json": {"schema": by("Problem")}});
         responses[status] = json!({"description": why, "content": content});

@@ -38,6 +38,14 @@ impl Visitor<'_> for Reads {
         if number < EXACT { Ok(Whole(number)) } else { Err(E::invalid_value(Unexpected::Unsigned(number), &self)) }
     }
 
+    /// In JSON, `5.0` is an integer too.
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Whole, E> {
+        if number.fract() == 0.0 && (0.0..EXACT as f64).contains(&number) {
+            return Ok(Whole(number as u64));
+        }
+        Err(E::invalid_value(Unexpected::Float(number), &self))
+    }
+
     fn visit_i64<E: Error>(self, number: i64) -> Result<Whole, E> {
         match u64::try_from(number) {
             Ok(number) => self.visit_u64(number),
@@ -87,4 +95,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(ReadsObject(PhantomData))
     }
+}
+
+/// A field that may be left out, and is no null.
+pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }

@@ -66,6 +66,14 @@ impl Keys {
         }
     }
 
+    /// What a key of the first database remembers for dialects, scope by scope.
+    pub(crate) fn states(&self, key: &[u8], now: Timestamp) -> Vec<KeyState> {
+        match self.table.get(0, key, now).map(|entry| &entry.value) {
+            Some(Value::Limiter(limiter)) => limiter.parts.iter().map(|part| part.state.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Decides on the one key; nothing if there is no memory for what is new.
     fn decide_one(&mut self, spoken: &Spoken, key: &[u8], now: Timestamp) -> Result<Option<Reply>, Fault> {
         let (db, scope, call) = (spoken.db, spoken.scope(), &spoken.call);
@@ -155,10 +163,8 @@ fn run(call: &Call, part: &mut Part, now: Timestamp, t: Timestamp) -> Result<Out
     let outcome = call.run_on(cells, &mut Usage::default(), t)?;
     let others = part.state.each().count() > call.policy().limits().len();
     match (call.action(), &outcome.decision) {
-        (Action::Reset, _) => {
-            if part.state.expires_after(t) == tollgate_core::Micros::ZERO {
-                (part.state, part.until) = (KeyState::default(), now);
-            }
+        (Action::Reset, _) if part.state.expires_after(t) == tollgate_core::Micros::ZERO => {
+            (part.state, part.until) = (KeyState::default(), now);
         }
         (_, Some(decision)) => part.keep(call, decision, others, now, t),
         _ => {}

@@ -6,7 +6,7 @@ use tollgate_core::{Cell, Limit, Micros, Policy, Timestamp};
 use tollgate_dialects::{Reply, Usage};
 
 use super::Keys;
-use super::entry::{Entry, Limiter, Value};
+use super::entry::{Entry, Value};
 use super::limiter::{ROLLING, Spoken, holds, wrong_state};
 use crate::fault::{Fault, quoted};
 
@@ -91,7 +91,7 @@ impl Keys {
     fn put_cell(&mut self, spot: &Spot<'_>, own: &Own, cell: Cell, charged: bool) {
         let Spot { db, key, now, t } = *spot;
         if charged && self.table.get(db, key, now).is_none() {
-            let limiter = Value::Limiter(Box::new(Limiter::default()));
+            let limiter = Value::Limiter(Box::default());
             self.table.put(db, key, Entry::new(limiter, Some(now)));
         }
         self.table.change(db, key, now, |entry| {

@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use line::line;
+use tollgate_core::{Decision, Limit};
 
 /// Lines of one event in a second.
 const LINES: u64 = 20;
@@ -146,9 +147,10 @@ impl Log {
         }
     }
 
-    /// A refusal: the first of each second is written, the others are counted. For the path of every
-    /// refused request, so a refusal that is left out costs an addition.
-    pub(crate) fn sampled_refusal(&self, policy: &str, limit: &str, key: &[u8]) {
+    /// A refusal, or a decision that somebody made in the home's place: the first of each second is written,
+    /// the others are counted. For the path of every refused request, so one that is left out costs an
+    /// addition.
+    pub(crate) fn sampled(&self, decision: &Decision, policy: &str, limit: Option<&Limit>, key: &[u8]) {
         if self.out.is_none() {
             return;
         }
@@ -157,10 +159,16 @@ impl Log {
             return;
         }
         let left_out = self.refusals_left_out.swap(0, Ordering::Relaxed);
+        let limit = limit.map(Limit::name).unwrap_or_default();
         let key = format!("{:08x}", self.secret.hash_one(key) as u32);
-        let fields: Fields<'_> =
-            &[("policy", &policy), ("limit", &limit), ("key_hash", &key), ("left_out_before", &left_out)];
-        self.info("refused", fields);
+        let fields: Fields<'_> = &[
+            ("policy", &policy),
+            ("limit", &limit),
+            ("source", &decision.source.name()),
+            ("key_hash", &key),
+            ("left_out_before", &left_out),
+        ];
+        self.info(if decision.allowed { "stood_in" } else { "refused" }, fields);
     }
 
     /// A second has passed: events have their lines again, and what was left out of them is told.
@@ -214,20 +222,28 @@ mod tests {
         assert_eq!(written(&lines), ["warn left_out of=noise lines=7", "warn noise number=again"]);
     }
 
+    fn refused() -> Decision {
+        let policy: tollgate_core::Policy = "1/s".parse().unwrap();
+        let two = tollgate_core::Request::cost(tollgate_core::Cost::new(2).unwrap());
+        tollgate_core::KeyState::default().decide(&policy, tollgate_core::Timestamp::default(), &two)
+    }
+
     #[test]
     fn one_refusal_a_second_with_a_hash_for_the_key() {
         let (log, lines) = Log::for_test(LogForm::Text);
+        let policy: tollgate_core::Policy = "5/min".parse().unwrap();
+        let limit = &policy.limits()[0];
         for _ in 0..5 {
-            log.sampled_refusal("login", "5/min", b"user:42");
+            log.sampled(&refused(), "login", Some(limit), b"user:42");
         }
         log.second();
-        log.sampled_refusal("login", "5/min", b"user:42");
+        log.sampled(&refused(), "login", Some(limit), b"user:42");
         let seen = written(&lines);
         assert_eq!(seen.len(), 2, "{seen:?}");
         let (first, before) = seen[0].rsplit_once(' ').unwrap();
         assert_eq!(before, "left_out_before=0");
         assert_eq!(seen[1], format!("{first} left_out_before=4"), "one key, one hash");
-        let hash = first.strip_prefix("info refused policy=login limit=5/min key_hash=").unwrap();
+        let hash = first.strip_prefix("info refused policy=login limit=5/min source=home key_hash=").unwrap();
         assert!(hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
         let (other, _read) = Log::for_test(LogForm::Text);
         assert_ne!(other.secret.hash_one(b"user:42"), log.secret.hash_one(b"user:42"), "another process");
@@ -250,7 +266,7 @@ mod tests {
     fn a_log_that_is_off_says_nothing() {
         let log = Log::new(LogForm::Off).unwrap();
         log.error("event", &[]);
-        log.sampled_refusal("a", "b", b"c");
+        log.sampled(&refused(), "a", None, b"c");
         assert!(log.events.lock().unwrap().is_empty());
     }
 }

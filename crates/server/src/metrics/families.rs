@@ -52,6 +52,7 @@ pub(super) fn families(desk: &Desk) -> Vec<Family> {
     let mut families = decisions(metrics);
     families.extend(traffic(metrics));
     families.extend(home(&desk.home));
+    families.extend(keyspace(desk));
     let (sum, count, buckets) = metrics.took.read();
     families.push(family(
         "tollgate_decision_seconds",
@@ -171,6 +172,20 @@ fn home(home: &Home) -> Vec<Family> {
             ]
         }
     }
+}
+
+/// The keys of other conventions.
+fn keyspace(desk: &Desk) -> Vec<Family> {
+    let counts = desk.keys().counts();
+    vec![
+        family("tollgate_keyspace_keys", "Keys of other conventions", Values::gauge(counts.keys as f64)),
+        family("tollgate_keyspace_bytes", "Bytes they take", Values::gauge(counts.bytes as f64)),
+        family(
+            "tollgate_keyspace_overflow_decisions",
+            "Decisions on a state that keys share, since memory is full",
+            Values::counter(counts.overflowed),
+        ),
+    ]
 }
 
 fn read(counter: &AtomicU64) -> u64 {

@@ -140,8 +140,10 @@ impl Metrics {
 
     /// Counts a run of a command of the table.
     pub(crate) fn command(&self, command: &'static Command) {
-        let place = table::COMMANDS.iter().position(|other| std::ptr::eq(other, command));
-        place.and_then(|place| self.commands.get(place)).inspect(|counter| add(counter, 1));
+        // Its place by its address: quicker than to look for it.
+        let from = std::ptr::from_ref(command).addr().checked_sub(table::COMMANDS.as_ptr().addr());
+        let counter = from.and_then(|from| self.commands.get(from / size_of::<Command>()));
+        counter.inspect(|counter| add(counter, 1));
     }
 
     /// Counts checks that were decided by one call.

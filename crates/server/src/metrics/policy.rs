@@ -46,6 +46,11 @@ impl PolicyCounts {
         Self { label: OTHER.to_owned(), limits: limits.into(), ..Self::default() }
     }
 
+    /// What the policy is called here.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
     /// Counts decisions, one addition for each thing that happened.
     #[inline]
     pub(crate) fn count(&self, decisions: &[Decision]) {

@@ -48,8 +48,7 @@ pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let metrics = Arc::clone(&shared.desk.metrics);
-    let _counted = metrics.connection(FrontEnd::Resp);
+    let _counted = shared.desk.metrics.connection(FrontEnd::Resp);
     let _listed = shared.clients.list(&session, shared.desk.clock.now());
     let mut connection = Connection {
         shared: Arc::clone(&shared),

@@ -126,7 +126,6 @@ fn array(bytes: &[u8], bounds: &Bounds, places: &mut Vec<Place>) -> Result<Frame
 /// The number of a line that begins at `at`, and where the next line begins; nothing while it has no end.
 /// A line that is no number is `None` in the first place.
 #[inline]
-#[expect(clippy::type_complexity, reason = "a line that is not there, and one that is no number")]
 fn number(bytes: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mistake> {
     let rest = bytes.get(at..).unwrap_or_default();
     let (mut value, mut digits) = (0i64, 0);
@@ -152,7 +151,6 @@ fn number(bytes: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mista
 
 /// A line that is not one of digits alone: `-1` is a number too.
 #[cold]
-#[expect(clippy::type_complexity, reason = "as `number`")]
 fn other_line(rest: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mistake> {
     let line = rest.iter().take(LONGEST_LINE).position(|byte| *byte == b'\r');
     let Some(end) = line else {

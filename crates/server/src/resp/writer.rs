@@ -77,15 +77,6 @@ impl Writer {
         self.bytes.extend_from_slice(nil);
     }
 
-    /// No array, as an EXEC that was given up answers.
-    pub(crate) fn nil_array(&mut self) {
-        let nil: &[u8] = match self.protocol {
-            Protocol::Resp2 => b"*-1\r\n",
-            Protocol::Resp3 => b"_\r\n",
-        };
-        self.bytes.extend_from_slice(nil);
-    }
-
     /// An array of so many replies, which follow.
     #[inline]
     pub(crate) fn array(&mut self, len: usize) {

@@ -52,11 +52,6 @@ impl Desk {
     pub(crate) fn set(&self, us: u64) {
         self.clock.set(Timestamp::saturating(T + us));
     }
-
-    pub(crate) fn advance(&self, us: u64) {
-        self.clock.advance(Micros::new(us));
-    }
-
     pub(crate) fn another(&self) -> Client {
         Client::open(self.server.resp_addr().unwrap())
     }

@@ -53,6 +53,7 @@ async fn keys_are_text_or_bytes() {
     assert_eq!(remaining(r#""key_base64": "YQ==""#).await, 7);
     assert_eq!(remaining(r#""key": "\u0061""#).await, 6);
     assert_eq!(remaining(r#""key_base64": "/wA=""#).await, 8);
+    assert_eq!(remaining(r#""key": "b", "cost": 2.0"#).await, 7);
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ async fn wrong_bodies_say_what_was_expected_and_change_nothing() {
         (r#"{"key": "", "policy": "1/s"}"#, "1 to 512 bytes"),
         (r#"{"key_base64": "Y", "policy": "1/s"}"#, "key_base64: expected base64"),
         (r#"{"key": 5, "policy": "1/s"}"#, "key: invalid type: integer `5`, expected a string"),
+        (r#"{"key": null, "policy": "1/s"}"#, "key: invalid type: null, expected a string"),
+        (r#"{"key": "a", "policy": "1/s", "cost": null}"#, "cost: invalid type: null, expected an integer"),
         (r#"{"key": "\ud800", "policy": "1/s"}"#, "key: "),
         (r#"{"key": "a", "policy": "1/parsec"}"#, "policy: column 3: expected a unit"),
         (r#"{"key": "a", "policy": "login"}"#, "or a name (no policy here has a name)"),
@@ -32,6 +34,7 @@ async fn wrong_bodies_say_what_was_expected_and_change_nothing() {
         (r#"{"key": "a", "policy": "1/s", "cost": "1"}"#, "expected an integer from 0"),
         (r#"{"key": "a", "policy": "1/s", "cost": 9007199254740992}"#, "expected an integer from 0"),
         (r#"{"key": "a", "policy": "1/s", "cost": 1e30}"#, "expected an integer from 0"),
+        (r#"{"key": "a", "policy": "1/s", "cost": -1.0}"#, "expected an integer from 0"),
         (r#"{"key": "a", "policy": "1/s", "mode": "some"}"#, "mode: unknown variant `some`, expected one of `binary`"),
     ];
     for path in ["/v1/check", "/v1/peek"] {

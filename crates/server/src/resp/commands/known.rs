@@ -178,7 +178,8 @@ impl Scripts {
         };
         let loaded = self.lock();
         let in_rdslim = library == Library::Plain && name == "sliding_window";
-        if !loaded.libraries.contains_key(&library) && !(in_rdslim && loaded.libraries.contains_key(&Library::Rdslim)) {
+        let is_there = |library| loaded.libraries.contains_key(&library);
+        if !(is_there(library) || in_rdslim && is_there(Library::Rdslim)) {
             return None;
         }
         let native = CALLS.iter().find(|call| call.name == name).map(Does::Native);

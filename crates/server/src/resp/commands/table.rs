@@ -200,6 +200,7 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
 }
 
 /// Every command and every part of one.
+#[cfg(test)]
 pub(crate) fn every() -> impl Iterator<Item = &'static Command> {
     COMMANDS.iter().flat_map(|command| std::iter::once(command).chain(command.parts))
 }

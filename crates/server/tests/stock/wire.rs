@@ -1,14 +1,20 @@
 //! A raw connection to a server, and its replies as values.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use tollgate_server::{Server, Settings};
+
+/// A server on a free port.
+pub(crate) fn start() -> Server {
+    let settings = Settings { resp: Some(([127, 0, 0, 1], 0).into()), http: None, threads: 1, ..Settings::default() };
+    Server::start(settings).expect("a free port")
+}
+
 /// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// `+`.
     Simple(String),
     /// `-`.
@@ -26,7 +32,7 @@ pub enum Reply {
 }
 
 /// Reads the first reply and what is behind it; nothing if it is not whole.
-pub fn reply(bytes: &[u8]) -> Option<(Reply, &[u8])> {
+pub(crate) fn reply(bytes: &[u8]) -> Option<(Reply, &[u8])> {
     let line = bytes.windows(2).position(|two| two == b"\r\n")?;
     let (head, rest) = (std::str::from_utf8(&bytes[1..line]).expect("a line of text"), &bytes[line + 2..]);
     let number = || head.parse::<i64>().unwrap_or_else(|_| panic!("no number: {}", bytes.escape_ascii()));
@@ -56,7 +62,7 @@ pub fn reply(bytes: &[u8]) -> Option<(Reply, &[u8])> {
 }
 
 /// All replies of a stream.
-pub fn replies(mut bytes: &[u8]) -> Vec<Reply> {
+pub(crate) fn replies(mut bytes: &[u8]) -> Vec<Reply> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
         let (one, rest) = reply(bytes).unwrap_or_else(|| panic!("half a reply: {}", bytes.escape_ascii()));
@@ -67,7 +73,7 @@ pub fn replies(mut bytes: &[u8]) -> Vec<Reply> {
 }
 
 /// A command as it is sent.
-pub fn command(words: &[&str]) -> Vec<u8> {
+pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len());
     for word in words {
         bytes += &format!("${}\r\n{word}\r\n", word.len());
@@ -77,17 +83,17 @@ pub fn command(words: &[&str]) -> Vec<u8> {
 
 /// How a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// What was answered.
-    pub replies: Vec<Reply>,
+    pub(crate) replies: Vec<Reply>,
     /// Whether the server hung up.
-    pub closed: bool,
+    pub(crate) closed: bool,
 }
 
 const LAST: &str = "the last word";
 
 /// Sends pieces one by one, then a word to see whether the server still listens.
-pub fn ask(addr: SocketAddr, pieces: &[&[u8]]) -> Ended {
+pub(crate) fn ask(addr: SocketAddr, pieces: &[&[u8]]) -> Ended {
     let last = command(&["ECHO", LAST]);
     let (mut stream, mut bytes) = (connect(addr), Vec::new());
     // What was closed before all was sent was closed.
@@ -105,7 +111,7 @@ pub fn ask(addr: SocketAddr, pieces: &[&[u8]]) -> Ended {
 }
 
 /// Sends bytes that may be a part of a command, says that there is no more, and reads to the end.
-pub fn tell(addr: SocketAddr, bytes: &[u8]) -> Vec<Reply> {
+pub(crate) fn tell(addr: SocketAddr, bytes: &[u8]) -> Vec<Reply> {
     let (mut stream, mut said) = (connect(addr), Vec::new());
     let _ = stream.write_all(bytes).and_then(|()| stream.shutdown(Shutdown::Write));
     while more(&mut stream, &mut said) {}

@@ -1,15 +1,7 @@
 //! Frames at the edge of the protocol, and mistakes in it: answered, and the connection kept or closed, as a
 //! redis-server does it. Where we differ, it is on purpose, and stands here.
 
-mod wire;
-
-use tollgate_server::{Server, Settings};
-use wire::{Reply, ask, command, tell};
-
-fn start() -> Server {
-    let settings = Settings { resp: Some(([127, 0, 0, 1], 0).into()), http: None, threads: 1, ..Settings::default() };
-    Server::start(settings).expect("a free port")
-}
+use crate::wire::{Reply, ask, command, start, tell};
 
 /// Frames after which both answer the same, and both go on or both hang up.
 const SAME: &[&[u8]] = &[

@@ -1,16 +1,10 @@
 //! What stock clients say when they connect: answered as a redis-server answers it.
 
-mod wire;
-
 use std::net::SocketAddr;
 
-use tollgate_server::{Server, Settings};
-use wire::{Ended, Reply, ask, command};
+use tollgate_server::Server;
 
-fn start() -> Server {
-    let settings = Settings { resp: Some(([127, 0, 0, 1], 0).into()), http: None, threads: 1, ..Settings::default() };
-    Server::start(settings).expect("a free port")
-}
+use crate::wire::{Ended, Reply, ask, command, start};
 
 /// Whether our reply is the other: the same, an error that says more, or a greeting of another server.
 fn agrees(ours: &Reply, theirs: &Reply) -> bool {
