@@ -1,5 +1,5 @@
-//! The server as its parent sees it: `tollgate serve` if the variable `TOLLGATE_BIN` says where `tollgate` is,
-//! else this program, started again with the word `serve`.
+//! The server as its parent sees it: `tollgate serve` if the variable `TOLLGATE_BIN` says where `tollgate` is and
+//! the caps are those it has, else this program, started again with the word `serve`.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -39,10 +39,9 @@ impl Server {
                 if is_tls {
                     command.arg("--tls-cert").arg(&files.cert).arg("--tls-key").arg(&files.key);
                 }
-                (command, "tollgate serve")
+                (command, "tollgate serve, as installed")
             }
-            Some(_) => return Err(Failure(format!("expected the installed caps with {BIN}, found {caps:?}"))),
-            None => {
+            _ => {
                 let mut command = Command::new(std::env::current_exe()?);
                 command.arg("serve").args(serve::words(caps, files, is_tls));
                 (command, "the server's library in a process of its own")

@@ -1,4 +1,5 @@
-//! Connects, sees whether it is served, and says nothing more. The first address tries more than one may have.
+//! Connects, sees whether it is served, and says nothing more, or only after a long pipeline. The first address
+//! tries more than one may have.
 
 use std::io;
 use std::sync::Arc;
@@ -11,9 +12,14 @@ use tokio::time::timeout;
 use super::reach::{HANGS, connect};
 use super::{Attack, Figures};
 use crate::Failure;
+use crate::connections::client::command;
 
 /// Connections that are made at once.
 const AT_ONCE: usize = 64;
+/// Questions that make the server use all the room it has for a connection.
+pub(super) const PIPELINE: usize = 400;
+
+const PONG: &[u8] = b"+PONG\r\n";
 
 /// What became of a connection.
 enum Came {
@@ -22,7 +28,7 @@ enum Came {
     Wrong,
 }
 
-pub(super) async fn run(attack: Arc<Attack>) -> Result<Figures, Failure> {
+pub(super) async fn run(attack: Arc<Attack>, questions: usize) -> Result<Figures, Failure> {
     let plan = &attack.plan;
     let (mut figures, mut held) = (Figures::default(), Vec::new());
     let tries = split(plan.count, plan.addresses, plan.prefix);
@@ -34,7 +40,7 @@ pub(super) async fn run(attack: Arc<Attack>) -> Result<Figures, Failure> {
             let mut tasks = JoinSet::new();
             for _ in 0..some {
                 let attack = Arc::clone(&attack);
-                tasks.spawn(async move { come(&attack, address).await.unwrap_or(Came::Wrong) });
+                tasks.spawn(async move { come(&attack, address, questions).await.unwrap_or(Came::Wrong) });
             }
             while let Some(came) = tasks.join_next().await {
                 figures.tried += 1;
@@ -42,6 +48,7 @@ pub(super) async fn run(attack: Arc<Attack>) -> Result<Figures, Failure> {
                     Came::Held(stream) => {
                         held.push(stream);
                         figures.held += 1;
+                        figures.requests += questions as u64;
                         figures.of_first += u64::from(address == 0);
                     }
                     Came::Refused => figures.refused += 1,
@@ -59,19 +66,21 @@ pub(super) async fn run(attack: Arc<Attack>) -> Result<Figures, Failure> {
     Ok(figures)
 }
 
-async fn come(attack: &Attack, address: usize) -> io::Result<Came> {
+async fn come(attack: &Attack, address: usize, questions: usize) -> io::Result<Came> {
     let mut stream = connect(attack, attack.plan.from(address)).await?;
     // Who is refused may be gone before this is sent; what it was told is there all the same.
-    let _ = stream.write_all(b"*1\r\n$4\r\nPING\r\n").await;
-    let (mut said, mut some) = (Vec::new(), [0; 256]);
-    while !said.contains(&b'\n') {
+    let question = command(&["TG.CHECK", "rested", "1000000000/h gcra"]);
+    let _ = stream.write_all(&[question.repeat(questions), command(&["PING"])].concat()).await;
+    let (mut said, mut some) = (Vec::new(), [0; 4_096]);
+    while !(said.ends_with(PONG) || said.starts_with(b"-") && said.ends_with(b"\n")) {
         match timeout(HANGS, stream.read(&mut some)).await? {
             // Refused without a word: the reset came before it.
             Ok(0) | Err(_) => return Ok(Came::Refused),
             Ok(read) => said.extend_from_slice(&some[..read]),
         }
     }
-    Ok(if said == b"+PONG\r\n" {
+    let answers = said.windows(4).filter(|four| four == b"*6\r\n").count();
+    Ok(if said.ends_with(PONG) && answers == questions {
         Came::Held(stream)
     } else if said.starts_with(b"-ERR max number of clients reached") {
         Came::Refused

@@ -3,7 +3,7 @@
 //!
 //! | file | what they do |
 //! |---|---|
-//! | `idle.rs` | connect, and say nothing more |
+//! | `idle.rs` | connect, and say nothing more, at once or after a long pipeline |
 //! | `unread.rs` | ask and never read, plain and over TLS |
 //! | `slow.rs` | send a byte now and then: HTTP heads, commands |
 //! | `half.rs` | begin a handshake and do not end it |
@@ -89,7 +89,17 @@ pub(super) static KINDS: &[Kind] = &[
         count: |sizes| sizes.idle,
         lasts: |sizes| sizes.lasts,
         must: Must::FillCaps,
-        run: |attack| Box::pin(idle::run(attack)),
+        run: |attack| Box::pin(idle::run(attack, 0)),
+    },
+    Kind {
+        name: "rested",
+        what: "a long pipeline, then nothing",
+        is_tls: false,
+        is_http: false,
+        count: |sizes| sizes.idle,
+        lasts: |sizes| sizes.lasts,
+        must: Must::FillCaps,
+        run: |attack| Box::pin(idle::run(attack, idle::PIPELINE)),
     },
     Kind {
         name: "unread",
