@@ -69,4 +69,10 @@ for (const protocol of [2, 3]) {
   }
 }
 
+const server = new Redis({ port });
+const reply = await server.call("TG.CHECK", "user:42", "100/min");
+const [allowed, granted, remaining, retryUs, resetUs, limitedBy] = reply;
+assert.deepEqual([allowed, granted, limitedBy], [1, 1, 0]);
+server.disconnect();
+
 console.log("server.mjs: ioredis speaks with the server, in RESP2 and RESP3");

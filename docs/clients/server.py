@@ -107,4 +107,9 @@ for protocol in (2, 3):
     tokens(protocol)
     keys(server, f"python:keys:{protocol}")
 
+server = redis.Redis(port=port)
+reply = server.execute_command("TG.CHECK", "user:42", "100/min")
+allowed, granted, remaining, retry_us, reset_us, limited_by = reply
+assert allowed == 1 and granted == 1 and limited_by == 0
+
 print("server.py: redis-py", redis.__version__, "speaks with the server, in RESP2 and RESP3")

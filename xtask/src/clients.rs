@@ -27,7 +27,7 @@ const SPOKEN: &str = "127.0.0.1:6379";
 const GATE: &str = "gate:sesame";
 
 /// A command of a guide, and what it is said to print.
-struct Step {
+pub(crate) struct Step {
     place: String,
     fence: String,
     command: String,
@@ -44,7 +44,7 @@ pub(crate) fn clients() -> Result<(), Failure> {
     for guide in GUIDES {
         let server = Server::start(&desk)?;
         let text = fs::read_to_string(root().join(guide))?;
-        quotes(guide, &text)?;
+        quotes(guide, &text, &QUOTED)?;
         for step in read(guide, &text)? {
             server.check(&step, &desk)?;
             steps += 1;
@@ -67,8 +67,8 @@ fn programs(guide: &str) -> &'static [&'static str] {
 }
 
 /// What stands in a guide in another language stands in the program that is run.
-fn quotes(guide: &str, text: &str) -> Result<(), Failure> {
-    for (fence, program) in QUOTED {
+pub(crate) fn quotes(guide: &str, text: &str, quoted: &[(&str, &str)]) -> Result<(), Failure> {
+    for (fence, program) in quoted.iter().copied() {
         let whole = fs::read_to_string(root().join(program))?;
         for block in blocks(text).filter(|block| block.fence == fence) {
             if !whole.contains(&block.text) {
@@ -104,7 +104,7 @@ fn blocks(text: &str) -> impl Iterator<Item = Block> {
     found.into_iter()
 }
 
-fn read(guide: &str, text: &str) -> Result<Vec<Step>, Failure> {
+pub(crate) fn read(guide: &str, text: &str) -> Result<Vec<Step>, Failure> {
     let mut steps: Vec<Step> = Vec::new();
     for block in blocks(text) {
         let sign = match block.fence.as_str() {
@@ -179,25 +179,40 @@ impl Server {
         format!("redis://{}", self.address())
     }
 
-    /// Runs a step and compares.
     fn check(&self, step: &Step, desk: &Path) -> Result<(), Failure> {
         let redis_cli = format!("redis-cli --no-raw -h 127.0.0.1 -p {}", self.port);
-        let script = match step.fence.as_str() {
+        step.check(desk, &redis_cli, &[("redis-cli", &redis_cli), (SPOKEN, &self.address())], &[])
+    }
+}
+
+impl Step {
+    /// Runs it and compares. What the guide calls something is replaced by what it is called here, and set
+    /// variables are the shell's.
+    pub(crate) fn check(
+        &self,
+        desk: &Path,
+        redis_cli: &str,
+        called: &[(&str, &str)],
+        set: &[(&str, &str)],
+    ) -> Result<(), Failure> {
+        let script = match self.fence.as_str() {
             // Its own reading of quotes, as at its prompt.
             "redis" => format!("printf '%s\\n' \"$STEP\" | {redis_cli}"),
-            _ => step.command.replace(SPOKEN, &self.address()).replace("redis-cli", &redis_cli),
+            _ => called.iter().fold(self.command.clone(), |command, (there, here)| command.replace(there, here)),
         };
         let output = Command::new("sh")
             .args(["-c", &format!("{{ {script}\n}} 2>&1")])
-            .env("STEP", &step.command)
+            .env("STEP", &self.command)
             .env("PATH", path()?)
+            .envs(set.iter().copied())
             .current_dir(desk)
             .output()?;
-        let printed = String::from_utf8_lossy(&output.stdout).replace(&self.address(), SPOKEN);
-        if agrees(&step.printed, &printed) {
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let printed = called.iter().fold(printed, |printed, (there, here)| printed.replace(here, there));
+        if agrees(&self.printed, &printed) {
             return Ok(());
         }
-        let Step { place, command, printed: said, .. } = step;
+        let Self { place, command, printed: said, .. } = self;
         Err(Failure(format!("{place}: {command}\n--- the guide says\n{said}\n--- it prints\n{printed}")))
     }
 }

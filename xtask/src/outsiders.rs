@@ -5,14 +5,18 @@ use std::fs;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::clients::{program, tollgate};
+use crate::clients::{self, program, tollgate};
 use crate::install;
 use crate::run::{Failure, root};
+
+/// The guide whose commands are run.
+const GUIDE: &str = "docs/server.md";
 
 /// `cargo xtask outsiders`. The command `tollgate` must be built.
 pub(crate) fn outsiders() -> Result<(), Failure> {
     let clients = install::clients()?;
     let server = Server::start()?;
+    guide(&server)?;
     redis_cli(&server)?;
     redis_benchmark(&server)?;
     let port = server.port.to_string();
@@ -22,12 +26,34 @@ pub(crate) fn outsiders() -> Result<(), Failure> {
     Ok(())
 }
 
+/// The commands of the guide, on a server that was just started.
+fn guide(server: &Server) -> Result<(), Failure> {
+    let text = fs::read_to_string(root().join(GUIDE))?;
+    clients::quotes(GUIDE, &text, &[("python", "docs/clients/server.py"), ("js", "docs/clients/server.mjs")])?;
+    let (resp, desk) = (format!("127.0.0.1:{}", server.port), root().join("target/clients/serve"));
+    let redis_cli = format!("redis-cli --no-raw -h 127.0.0.1 -p {}", server.port);
+    let called = [
+        ("redis-cli -p 7379", redis_cli.as_str()),
+        ("127.0.0.1:7379", resp.as_str()),
+        ("127.0.0.1:7380", server.http.as_str()),
+    ];
+    let store = format!("tollgate://{resp}");
+    let home = desk.display().to_string();
+    let steps = clients::read(GUIDE, &text)?;
+    for step in &steps {
+        step.check(&desk, &redis_cli, &called, &[("TOLLGATE_STORE", &store), ("XDG_RUNTIME_DIR", &home)])?;
+    }
+    println!("outsiders: {} commands of {GUIDE} print what it says", steps.len());
+    if steps.is_empty() { Err(Failure(format!("{GUIDE} has no command"))) } else { Ok(()) }
+}
+
 /// Our server, gone when it is dropped.
 struct Server {
     child: Child,
     /// What it says, kept open: it may say more.
     said: Lines<BufReader<ChildStdout>>,
     port: u16,
+    http: String,
     token: String,
 }
 
@@ -43,7 +69,7 @@ impl Server {
         let home = root().join("target/clients/serve");
         fs::create_dir_all(&home)?;
         let mut child = Command::new(tollgate())
-            .args(["serve", "--resp", "127.0.0.1:0", "--http", "off", "--log", "off"])
+            .args(["serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log", "off"])
             // Where it leaves its token.
             .env("XDG_RUNTIME_DIR", &home)
             .stdin(Stdio::null())
@@ -51,10 +77,12 @@ impl Server {
             .spawn()?;
         let said = child.stdout.take().ok_or_else(|| Failure("no pipe".to_owned()))?;
         let said = BufReader::new(said).lines();
-        let mut server = Self { child, said, port: 0, token: String::new() };
+        let mut server = Self { child, said, port: 0, http: String::new(), token: String::new() };
         while let Some(line) = server.said.next().transpose()? {
             if let Some(addr) = line.trim().strip_prefix("Redis protocol ") {
                 server.port = addr.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(0);
+            } else if let Some(addr) = line.trim().strip_prefix("HTTP ") {
+                server.http = addr.trim().to_owned();
             } else if let Some(token) = line.trim().strip_prefix("token ") {
                 server.token = token.trim().to_owned();
                 break;

@@ -128,7 +128,10 @@ impl Run<'_> {
     fn check(&mut self, policies: &[Policy], place: usize, key: u64, request: Request) -> Result<(), Answers> {
         let (policy, t) = (&policies[place], self.now());
         self.say(format!("check {policy} {:?} {key} {request:?}", policy.name()));
-        let expected = self.state(policy, key).decide(policy, t, &request);
+        let state = self.state(policy, key);
+        // A peek writes nothing, so it does not correct the clock either.
+        let expected =
+            if request.peek { state.clone().decide(policy, t, &request) } else { state.decide(policy, t, &request) };
         if expected.charged > 0 {
             self.charges.push((place, key, expected.charged, t));
         }

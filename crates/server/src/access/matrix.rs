@@ -38,7 +38,7 @@ async fn answer(shared: &std::sync::Arc<Shared>, scopes: Scopes, command: &Comma
     resp::serve(std::sync::Arc::clone(shared), server, session).await;
     let mut bytes = Vec::new();
     client.read_to_end(&mut bytes).await.unwrap();
-    // An EXEC that is refused says so in Redis' way.
+    // An EXEC that may not be given gives its transaction up, and says why behind that.
     String::from_utf8_lossy(&bytes).replace("-EXECABORT Transaction discarded because of: ", "-")
 }
 

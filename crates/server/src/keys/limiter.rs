@@ -4,7 +4,7 @@
 //! lives as long as any of it does. Dialects that go by their callers' clocks are kept apart from the others
 //! and from each other, so that one caller's time is not another's.
 
-use tollgate_core::{Decision, KeyState, Timestamp};
+use tollgate_core::{Decision, KeyState, LimitId, Micros, Timestamp};
 use tollgate_dialects::{Action, Call, Clock, Dialect, Outcome, Reply, Usage, Wording};
 
 use super::entry::{Entry, Limiter, Part, Value};
@@ -133,7 +133,7 @@ impl Keys {
 }
 
 /// Whether a state has a cell for each of the limits.
-pub(super) fn holds<'a>(state: &KeyState, mut ids: impl Iterator<Item = &'a tollgate_core::LimitId>) -> bool {
+pub(super) fn holds<'a>(state: &KeyState, mut ids: impl Iterator<Item = &'a LimitId>) -> bool {
     ids.all(|id| state.each().any(|(limit, _)| limit.id() == id))
 }
 
@@ -163,7 +163,7 @@ fn run(call: &Call, part: &mut Part, now: Timestamp, t: Timestamp) -> Result<Out
     let outcome = call.run_on(cells, &mut Usage::default(), t)?;
     let others = part.state.each().count() > call.policy().limits().len();
     match (call.action(), &outcome.decision) {
-        (Action::Reset, _) if part.state.expires_after(t) == tollgate_core::Micros::ZERO => {
+        (Action::Reset, _) if part.state.expires_after(t) == Micros::ZERO => {
             (part.state, part.until) = (KeyState::default(), now);
         }
         (_, Some(decision)) => part.keep(call, decision, others, now, t),

@@ -13,8 +13,11 @@
 //! | `limiter.rs`, `rolling.rs` | calls of the dialects, decided on the keys they name; on several keys at once |
 //! | `api.rs` | seed 001's counters, and the data beside them |
 //! | `overflow.rs` | the states that limiters share when there is no memory for their own |
+//! | `bytes.rs` | tests: what is counted is not less than what is taken |
 
 mod api;
+#[cfg(test)]
+mod bytes;
 mod entry;
 mod glob;
 mod limiter;

@@ -68,7 +68,14 @@ impl Overflow {
             return KeyState::default();
         }
         let shared = self.states.get(&self.bucket(spoken)).filter(|shared| now <= shared.until);
-        shared.map(|shared| shared.state.clone()).unwrap_or_default()
+        let Some(shared) = shared else { return KeyState::default() };
+        let policy = spoken.call.policy();
+        let cells = policy.limits().iter().map(|limit| {
+            let mut all = shared.state.each();
+            let own = all.find(|(held, cell)| held.id() == limit.id() && limit.rule().owns(cell.memory()));
+            own.map_or_else(|| limit.fresh(), |(_, cell)| cell.clone())
+        });
+        KeyState::of(policy, cells.collect())
     }
 
     /// Decides a call on the state that its keys share with others.

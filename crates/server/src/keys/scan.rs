@@ -11,6 +11,9 @@ const MOST: usize = 1_000;
 /// The steps of matching after which a call ends.
 const MOST_STEPS: usize = 1 << 20;
 
+/// The bytes of keys after which a call ends.
+const MOST_BYTES: usize = 64 << 10;
+
 /// What SCAN asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scan<'a> {
@@ -27,10 +30,11 @@ impl Keys {
     /// Keys from the cursor on, and where to go on from there: 0 at the end.
     pub(crate) fn scan(&mut self, db: u8, scan: &Scan<'_>, now: Timestamp) -> (u64, Vec<Vec<u8>>) {
         self.table.sweep(now);
-        let (mut found, mut seen, mut steps, mut last) = (Vec::new(), 0, 0, 0);
+        let (mut found, mut seen, mut bytes, mut steps, mut last) = (Vec::new(), 0, 0, 0, 0);
+        let most = scan.count.clamp(1, MOST);
         for (place, key, entry) in self.table.from(db, scan.cursor) {
             // Keys of one place come together.
-            if place != last && (seen >= scan.count.clamp(1, MOST) || steps > MOST_STEPS) {
+            if place != last && (seen >= most || steps > MOST_STEPS || bytes > MOST_BYTES) {
                 return (place, found);
             }
             (last, seen) = (place, seen + 1);
@@ -38,6 +42,7 @@ impl Keys {
                 && scan.kind.is_none_or(|kind| entry.value.kind().as_bytes().eq_ignore_ascii_case(kind))
                 && scan.pattern.is_none_or(|pattern| matches(pattern, key, &mut steps));
             if wanted {
+                bytes += key.len();
                 found.push(key.to_vec());
             }
         }
@@ -85,12 +90,19 @@ mod tests {
     #[test]
     fn a_call_is_bounded_whatever_is_asked() {
         let mut keys = Keys::new(1 << 24);
-        (0..3_000).for_each(|place| {
-            keys.set(0, format!("{place}{}", "a".repeat(1_000)).as_bytes(), b"", Put::default(), NOW).unwrap();
-        });
+        let fill = |keys: &mut Keys, long: usize| {
+            (0..3_000).for_each(|place| {
+                keys.set(0, format!("{place}{}", "a".repeat(long)).as_bytes(), b"", Put::default(), NOW).unwrap();
+            });
+        };
+        fill(&mut keys, 10);
         let (cursor, found) = keys.scan(0, &scan(0, usize::MAX), NOW);
         assert_eq!((cursor > 0, found.len()), (true, 1_000));
         assert!(cursor < 1 << 53);
+        keys.flush(None);
+        fill(&mut keys, 1_000);
+        let (cursor, found) = keys.scan(0, &scan(0, usize::MAX), NOW);
+        assert!(cursor > 0 && found.len() < 70, "{}", found.len());
         // A pattern that is slow to fail ends the call early.
         let pattern = [&b"*a".repeat(60)[..], b"b"].concat();
         let (cursor, found) = keys.scan(0, &Scan { pattern: Some(&pattern), ..scan(0, 1_000) }, NOW);

@@ -42,6 +42,8 @@ const QUEUE: usize = 1_024;
 const QUEUE_BYTES: usize = 256 << 10;
 /// What keeping one of them costs beside its bytes.
 const QUEUE_EACH: usize = 32;
+/// Bytes of replies to one EXEC, which are all there before the first is written.
+const EXEC_BYTES: usize = 1 << 20;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
@@ -214,7 +216,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             Err(fault) if args.is(0, "EXEC") => {
                 // A wrong EXEC ends what it should have run.
                 self.session.queue = None;
-                let text = format!("Transaction discarded because of: {fault}");
+                let because = fault.to_string();
+                let because = because.strip_prefix("ERR ").unwrap_or(&because);
+                let text = format!("Transaction discarded because of: {because}");
                 return self.out.fault(&Fault::new(Code::ExecAbort, text));
             }
             Err(fault) => {
@@ -275,6 +279,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut keys = shared.desk.keys();
         while let Some(bytes) = queue.commands.get(*next) {
             *next += 1;
+            if out.bytes.len() > EXEC_BYTES {
+                out.fault(&Fault::wrong(format!(
+                    "not run: expected at most {EXEC_BYTES} bytes of replies to one EXEC"
+                )));
+                continue;
+            }
             // They were taken before, so they are right.
             let _ = decode(bytes, &Bounds::KNOWN, places);
             let args = Args { bytes, places };

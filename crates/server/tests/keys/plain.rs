@@ -258,3 +258,18 @@ fn commands_between_multi_and_exec_are_run_together() {
         ("GET k", "$1 2"),
     ]);
 }
+
+#[test]
+fn replies_to_one_exec_are_bounded() {
+    let mut desk = Desk::new();
+    let long = "x".repeat(100_000);
+    assert_eq!(desk.client.ask(&["SET", "k", &long]), "+OK");
+    desk.ask("MULTI");
+    (0..20).for_each(|_| assert_eq!(desk.ask("GET k"), "+QUEUED"));
+    desk.ask("INCR n");
+    let reply = desk.ask("EXEC");
+    assert!(reply.starts_with("*21 $100000 xxx"));
+    let (not_run, whole) = (reply.matches("-ERR not run: expected at most").count(), reply.matches("$100000").count());
+    assert_eq!((not_run, whole), (10, 11));
+    desk.expect(&[("EXISTS n", ":0")]);
+}

@@ -1,19 +1,21 @@
 //! With Redis as the store: dialects are decided there, on its keys, and plain keys are asked for there.
 
-use tollgate_redis::Redis;
+use tollgate_core::{Cost, Policy, Request, Source, Store};
+use tollgate_redis::{Packaging, Redis};
 use tollgate_server::Settings;
 use tollgate_servers::Server;
 
 use crate::support::Desk;
 
 /// A store whose tasks run in a thread of their own, until the sender goes.
-fn open(url: String) -> (Redis, tokio::sync::oneshot::Sender<()>, std::thread::JoinHandle<()>) {
+fn open(url: String, packaging: Packaging) -> (Redis, tokio::sync::oneshot::Sender<()>, std::thread::JoinHandle<()>) {
     let (ready, opened) = std::sync::mpsc::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let store = Redis::builder(&url).deadline(std::time::Duration::from_secs(10)).connect().await.unwrap();
+            let store = Redis::builder(&url).packaging(packaging).deadline(std::time::Duration::from_secs(10));
+            let store = store.connect().await.unwrap();
             ready.send(store).unwrap();
             let _ = stopped.await;
         });
@@ -24,7 +26,7 @@ fn open(url: String) -> (Redis, tokio::sync::oneshot::Sender<()>, std::thread::J
 #[test]
 fn dialects_are_decided_where_the_keys_are() {
     let redis = Server::start().unwrap();
-    let (store, stop, thread) = open(redis.url());
+    let (store, stop, thread) = open(redis.url(), Packaging::default());
     let mut desk = Desk::with(Settings { store: Some(store), ..Settings::default() });
     desk.expect(&[
         ("FCALL fixed_window 1 f 1 60", "*2 $5 allow *3 $1 1 $2 60 $1 0"),
@@ -50,4 +52,29 @@ fn dialects_are_decided_where_the_keys_are() {
     assert!(reply.starts_with("*2 *2 $5 allow *3 $1 1 $2 60 $1 0 -ERR GET: the keys are in the store"), "{reply}");
     drop((desk, stop));
     thread.join().unwrap();
+}
+
+#[test]
+fn the_rust_store_takes_the_server_for_a_redis() {
+    for packaging in [Packaging::Function, Packaging::Script] {
+        let mut desk = Desk::new();
+        let addr = desk.server.resp_addr().unwrap();
+        let (store, stop, thread) = open(format!("redis://{addr}/"), packaging);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let policy: Policy = "5/min, 100/h gcra burst=20".parse().unwrap();
+        let policy = policy.with_name("login").unwrap();
+        runtime.block_on(async {
+            let decision = store.check(&policy, b"a{b}%", Request::cost(Cost::new(2).unwrap())).await.unwrap();
+            assert_eq!((decision.source, decision.remaining), (Source::Home, 3));
+            let (decision, details) = store.check_full(&policy, b"a{b}%", Request::ONE.peek()).await.unwrap();
+            assert_eq!((decision.remaining, details.len(), details[1].remaining), (3, 2, 18));
+            assert_eq!(store.refund(&policy, b"a{b}%", Cost::ONE, decision.at).await.unwrap(), 1);
+            let decisions = store.check_many(&policy, &[b"x", b"y", b"a{b}%"], Request::ONE).await.unwrap();
+            assert_eq!(decisions.iter().map(|decision| decision.remaining).collect::<Vec<_>>(), [4, 4, 3]);
+        });
+        let reply = desk.client.ask(&["TG.PEEK", "a{b}%", "5/min, 100/h gcra burst=20", "NAME", "login"]);
+        assert_eq!(reply, "*6 :1 :1 :3 :0 :72000000 :0");
+        drop((store, stop));
+        thread.join().unwrap();
+    }
 }

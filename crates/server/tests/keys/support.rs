@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use tollgate_core::{Micros, Timestamp};
+use tollgate_core::Timestamp;
 use tollgate_memory::Manual;
 use tollgate_server::{Server, Settings};
 

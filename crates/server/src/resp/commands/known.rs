@@ -177,9 +177,9 @@ impl Scripts {
             None => (name.as_str(), Library::Plain),
         };
         let loaded = self.lock();
-        let in_rdslim = library == Library::Plain && name == "sliding_window";
-        let is_there = |library| loaded.libraries.contains_key(&library);
-        if !(is_there(library) || in_rdslim && is_there(Library::Rdslim)) {
+        let has = |library| loaded.libraries.contains_key(&library);
+        let in_rdslim = library == Library::Plain && name == "sliding_window" && has(Library::Rdslim);
+        if !in_rdslim && !has(library) {
             return None;
         }
         let native = CALLS.iter().find(|call| call.name == name).map(Does::Native);
