@@ -27,6 +27,8 @@ use crate::shared::Shared;
 /// Bytes that are read at once, at first and in long pipelines.
 const READ: usize = 1 << 10;
 const READ_MOST: usize = 16 << 10;
+/// Bytes that are answered before other connections have their turn.
+const TURN: usize = 16 << 10;
 /// Replies that are written before more is answered.
 const WRITE: usize = 16 << 10;
 /// Room for replies that an idle connection keeps.
@@ -84,6 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let login = tokio::time::Instant::now() + LOGIN;
         // When the command that has come in part must have come.
         let mut command = login;
+        let mut turn = 0;
         loop {
             let Some(read) = self.room() else { return self.full().await };
             // A wait without an end needs no timer, and nearly all are such.
@@ -111,6 +114,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             batch.rest();
             if self.session.ends {
                 return timeout(WRITE_STALL, self.stream.shutdown()).await?;
+            }
+            // Who sends without a pause shares his thread with whoever asks one question.
+            turn += came;
+            if turn >= TURN {
+                turn = 0;
+                tokio::task::yield_now().await;
             }
             // A pipeline that fills what is read at once is long.
             if came == read && self.input.is_empty() && self.input.capacity() < READ_MOST {
