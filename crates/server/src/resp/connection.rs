@@ -178,6 +178,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         if !batch.takes(&args, at, &mut self.session, &self.shared) {
                             self.command(args).await;
                         }
+                        if let Some(pause) = self.session.pause.take() {
+                            Box::pin(self.pause(pause)).await?;
+                        }
                     }
                     if batch.is_full() {
                         batch.decide(&input, &self.shared, &mut self.out).await;
@@ -213,6 +216,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.input.drain(..at);
         }
         Ok(at)
+    }
+
+    /// Tells what was answered, and answers nothing more for a time, or until the server ends.
+    async fn pause(&mut self, pause: Duration) -> io::Result<()> {
+        self.write().await?;
+        let mut leaving = self.shared.leaving.clone();
+        let _ = timeout(pause, leaving.wait_for(|leave| *leave)).await;
+        Ok(())
     }
 
     /// Runs one command, or lets it wait for EXEC.

@@ -129,6 +129,24 @@ async fn commands_that_end_have_their_time_each() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_guesses_tokens_is_answered_a_few_times_a_second() {
+    let ((shared, _stop), (mut client, server)) = (shared(), duplex(64 << 10));
+    tokio::spawn(super::serve(shared, server, session(Scopes::FREE)));
+    let start = Instant::now();
+    client.write_all(&b"*2\r\n$4\r\nAUTH\r\n$5\r\nguess\r\n".repeat(30)).await.unwrap();
+    let mut said = String::new();
+    while said.matches('\n').count() < 30 {
+        let mut some = [0; 4_096];
+        let read = client.read(&mut some).await.unwrap();
+        assert!(read > 0, "it was cut off");
+        said += &String::from_utf8_lossy(&some[..read]);
+    }
+    assert_eq!(said.matches("-WRONGPASS").count(), 30, "{said}");
+    // The first five at once; the clock of the tokens stands meanwhile, so all others wait the same.
+    assert!(start.elapsed() > Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_reads_slowly_and_is_idle_for_long_stays() {
     let (mut client, server) = duplex(64);
     let reads = async {

@@ -1,6 +1,7 @@
 //! What a connection has said of itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::access::Scopes;
 use crate::held::Hold;
@@ -24,6 +25,8 @@ pub(crate) struct Session {
     pub(crate) library: [Vec<u8>; 2],
     /// Commands that wait for EXEC, as they came.
     pub(crate) queue: Option<Queue>,
+    /// How long nothing more is answered, after it guessed too many tokens.
+    pub(crate) pause: Option<Duration>,
     /// Whether the connection ends after its replies are written.
     pub(crate) ends: bool,
     /// What was asked last, which is mostly the next thing too.
@@ -53,6 +56,7 @@ impl Session {
             name: Vec::new(),
             library: [Vec::new(), Vec::new()],
             queue: None,
+            pause: None,
             ends: false,
             latest: None,
         }
