@@ -345,6 +345,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         });
         if !first.await? {
+            // Long replies to who does not read them at once are kept, as long commands are.
+            let (mut hold, long) = (Hold::default(), self.out.bytes.capacity().saturating_sub(2 * WRITE));
+            if !hold.keep(&self.shared.held, long) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
             let rest = async {
                 self.stream.write_all(&self.out.bytes[written..]).await?;
                 self.stream.flush().await

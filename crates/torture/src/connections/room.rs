@@ -9,7 +9,7 @@ const BESIDE: usize = 200;
 /// Fails where the system allows too few, and says how to have more: fewer connections would be another
 /// campaign.
 pub(super) fn judge(sizes: &Sizes) -> Result<(), Failure> {
-    let most = sizes.idle.max(2 * sizes.unread).max(sizes.slow).max(sizes.half).max(sizes.caps.connections);
+    let most = sizes.idle.max(3 * sizes.unread).max(sizes.slow).max(sizes.half).max(sizes.caps.connections);
     let Some(limit) = machine::open_files() else { return Ok(()) };
     let needed = (most + BESIDE) as u64;
     if limit >= needed {

@@ -1,5 +1,5 @@
-//! Makes the server keep bytes: all but the last of a long command, or many commands that wait for EXEC. Reads
-//! what it is told and stays.
+//! Makes the server keep bytes: all but the last of a long command, many commands that wait for EXEC, or long
+//! replies to an EXEC that are not read.
 
 use std::io;
 use std::sync::Arc;
@@ -29,21 +29,25 @@ async fn one(attack: Arc<Attack>, number: usize) -> Figures {
         return Figures { wrong: 1, ..figures };
     };
     figures.held = 1;
-    let bytes = if number.is_multiple_of(2) { half_of_one() } else { many_that_wait() };
+    let (bytes, reads) = match number % 3 {
+        0 => (half_of_one(), true),
+        1 => (many("TG.CHECK"), true),
+        _ => ([many("TG.EXPLAIN"), command(&["EXEC"])].concat(), false),
+    };
     let start = Instant::now();
-    if stay(&attack, &mut stream, &bytes).await.is_err() {
+    if stay(&attack, &mut stream, &bytes, reads).await.is_err() {
         figures.cut(start);
     }
     figures
 }
 
 /// Sends all, then stays until the end; an error if it is cut off.
-async fn stay(attack: &Attack, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+async fn stay(attack: &Attack, stream: &mut TcpStream, bytes: &[u8], reads: bool) -> io::Result<()> {
     let (mut reading, mut writing) = stream.split();
     let (mut said, mut left) = ([0; 4_096], bytes);
     loop {
         tokio::select! {
-            read = reading.read(&mut said) => if read? == 0 {
+            read = reading.read(&mut said), if reads => if read? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             },
             written = writing.write(left), if !left.is_empty() => left = &left[written?..],
@@ -58,7 +62,7 @@ fn half_of_one() -> Vec<u8> {
     bytes
 }
 
-fn many_that_wait() -> Vec<u8> {
+fn many(word: &str) -> Vec<u8> {
     let key = "k".repeat(KEY);
-    [command(&["MULTI"]), command(&["TG.CHECK", &key, "10/h"]).repeat(WAITING)].concat()
+    [command(&["MULTI"]), command(&[word, &key, "10/h"]).repeat(WAITING)].concat()
 }

@@ -10,7 +10,7 @@
 //! | `storm.rs` | connect and leave, over and over |
 //! | `lines.rs` | send what a browser would |
 //! | `guess.rs` | log in with wrong tokens |
-//! | `hoard.rs` | make the server keep bytes: half of a long command, commands that wait for EXEC |
+//! | `hoard.rs` | make the server keep bytes: half of a long command, commands that wait for EXEC, its replies |
 //! | `plan.rs`, `figures.rs`, `reach.rs` | what they are told; what they tell; connections from an address |
 
 mod figures;
@@ -123,10 +123,10 @@ pub(super) static KINDS: &[Kind] = &[
     },
     Kind {
         name: "hoard",
-        what: "half of long commands, MULTI",
+        what: "half of long commands, MULTI, EXEC",
         is_tls: false,
         is_http: false,
-        count: |sizes| 2 * sizes.unread,
+        count: |sizes| 3 * sizes.unread,
         lasts: |sizes| sizes.lasts,
         must: Must::DoNoHarm,
         run: |attack| Box::pin(hoard::run(attack)),
