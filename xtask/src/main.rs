@@ -26,7 +26,8 @@ cargo xtask COMMAND
   lua-faults [WORD]    the Lua broken on purpose: a trace must find every fault (with WORD)
   conformance URL      vectors and traces against a Redis or Valkey of yours; its other keys stay as they are
   valkey               the same against a Valkey server, fetched if there is none
-  torture [ARGS]       crowds, clusters, cut connections, outages and clocks against the Redis store
+  torture [ARGS]       crowds, clusters, cut connections, outages and clocks against the Redis store;
+                       torture connections: hostile ones against the server
   clients              the guides' commands and clients of other languages, against a server
   schemathesis [N]     schemathesis against the server's OpenAPI document, N examples an operation (100)
   outsiders            redis-cli, redis-benchmark, redis-py and ioredis as they are, against our server
@@ -172,7 +173,13 @@ fn valkey() -> Result<(), Failure> {
 fn torture(args: &[&str]) -> Result<(), Failure> {
     let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-torture", "--"];
     all.extend(args);
-    run("cargo", &all)
+    if args.first() != Some(&"connections") {
+        return run("cargo", &all);
+    }
+    // The server as it is installed.
+    run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-cli", "--bin", "tollgate"])?;
+    let tollgate = run::root().join("target/release/tollgate").display().to_string();
+    run_with("cargo", &all, &[("TOLLGATE_BIN", &tollgate)])
 }
 
 /// Every example program runs to its end.

@@ -6,6 +6,7 @@
 //! | `desk/` | the one place that front-ends ask, whichever home decides |
 //! | `keys/` | the keys of the other conventions, in the embedded home |
 //! | `access/` | who may do what |
+//! | `held.rs` | what connections may make the server keep, all together |
 //! | `door/` | listening, taking connections within bounds, TLS |
 //! | `log/`, `network.rs` | what the server says while it runs; addresses as they are grouped |
 //! | `resp/` | the front-end for Redis clients |
@@ -17,6 +18,7 @@ mod access;
 mod desk;
 mod door;
 mod fault;
+mod held;
 mod http;
 mod keys;
 mod log;

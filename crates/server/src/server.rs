@@ -105,6 +105,7 @@ impl Server {
             ),
             access: Access::new(free, exposed, tokens, settings.tokens, clock(), Arc::clone(&log)),
             http: Front::new(settings.hosts, settings.trusted_proxies.clone()),
+            held: Arc::default(),
             scripts: Scripts::default(),
             log: Arc::clone(&log),
             next_id: AtomicU64::new(1),

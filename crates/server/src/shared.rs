@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::desk::Desk;
+use crate::held::Held;
 use crate::http::Front;
 use crate::log::Log;
 use crate::resp::clients::Clients;
@@ -20,6 +21,8 @@ pub(crate) struct Shared {
     /// The connections that speak the Redis protocol.
     pub(crate) clients: Clients,
     pub(crate) log: Arc<Log>,
+    /// What connections may make the server keep, all together.
+    pub(crate) held: Arc<Held>,
     /// Which scripts and libraries are loaded.
     pub(crate) scripts: Scripts,
     /// The number of the next connection.
@@ -58,6 +61,7 @@ impl Shared {
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
             http: Front::default(),
             clients: Clients::new(clock().now()),
+            held: Arc::default(),
             log,
             scripts: Scripts::default(),
             next_id: AtomicU64::new(1),

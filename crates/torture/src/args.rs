@@ -1,4 +1,4 @@
-//! The options of a campaign: `--name number`, each with a default.
+//! The options of a campaign: `--name number`, each with a default; `--json` has no number.
 
 use std::fmt::Write;
 
@@ -20,6 +20,10 @@ impl Args {
         while let Some(word) = rest.next() {
             let known = args.0.iter_mut().find(|(name, _)| word.strip_prefix("--") == Some(name));
             let (_, number) = known.ok_or_else(|| format!("unknown argument {word:?}; see torture --help"))?;
+            if word == "--json" {
+                *number = 1;
+                continue;
+            }
             let value = rest.next().map_or("nothing", String::as_str);
             *number = value.replace('_', "").parse().map_err(|_| {
                 format!("{word}: expected a whole number, found {value:?}; for example {word} {}", *number)

@@ -1,4 +1,4 @@
-//! What Tollgate promises of Redis, tried by force on real servers.
+//! What Tollgate promises of Redis and of its own server, tried by force on real servers.
 //!
 //! Every campaign is bounded in count and time, prints its seed and a summary that a person reads, and
 //! fails if a promise was broken. The numbers and letters are those of the reliability scorecard.
@@ -10,6 +10,7 @@
 //! | `cuts/` | connections cut at every byte (R10, R11, S3) |
 //! | `down/` | a server that refuses, stalls, resets or is slow (R12, R13, S4) |
 //! | `clock/` | a server whose clock jumps (R15, S7) |
+//! | `connections/` | Tollgate's server among clients that mean harm (R21) |
 //! | `args.rs` | the options of a campaign |
 //! | `report.rs` | what came of it |
 //! | `pulse.rs`, `timing.rs` | how late the machine is; how long calls took, and which took too long |
@@ -19,6 +20,7 @@
 pub mod args;
 mod clock;
 mod cluster;
+mod connections;
 mod crowd;
 mod cuts;
 mod down;
@@ -49,7 +51,11 @@ pub type Setting = (&'static str, u64, &'static str);
 
 /// All campaigns.
 pub static CAMPAIGNS: &[Campaign] =
-    &[crowd::CAMPAIGN, cluster::CAMPAIGN, cuts::CAMPAIGN, down::CAMPAIGN, clock::CAMPAIGN];
+    &[crowd::CAMPAIGN, cluster::CAMPAIGN, cuts::CAMPAIGN, down::CAMPAIGN, clock::CAMPAIGN, connections::CAMPAIGN];
 
-/// The part of `crowd` that is a process of its own.
-pub use crowd::work;
+/// A part of a campaign that is a process of its own.
+pub type Part = fn(&[String]) -> Result<(), Failure>;
+
+/// All such parts, by their word on the command line.
+pub static PARTS: &[(&str, Part)] =
+    &[("work", crowd::work), ("serve", connections::serve), ("attack", connections::attack)];

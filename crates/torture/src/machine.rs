@@ -1,4 +1,4 @@
-//! Memory and connections of this process, panics in it, and single commands to a server.
+//! Memory, files and connections of processes, panics in this one, and single commands to a server.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,9 +27,31 @@ pub(crate) fn judge_panics(report: &mut Report) {
 
 /// The memory that this process has in use, in kilobytes.
 pub(crate) fn memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    memory_of("self")
+}
+
+/// The same of a process by its id.
+pub(crate) fn memory_of(process: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// The memory that the system has in use for all connections of the machine, in kilobytes.
+pub(crate) fn memory_of_connections() -> u64 {
+    let table = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    let line = table.lines().find_map(|line| line.strip_prefix("TCP:")).unwrap_or_default();
+    let mut words = line.split_whitespace();
+    // Counted in pages.
+    let pages = words.find(|word| *word == "mem").and_then(|_| words.next()?.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4
+}
+
+/// How many files a process may have open; nothing if it may have any number, or the system does not tell.
+pub(crate) fn open_files() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// The connections to a port of this machine, open or being opened; those that are being closed do not count.

@@ -1,11 +1,11 @@
-//! `torture`: what Tollgate promises of Redis, tried by force.
+//! `torture`: what Tollgate promises of Redis and of its own server, tried by force.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use tollgate_torture::args::{Args, help};
-use tollgate_torture::{CAMPAIGNS, Failure, Report, work};
+use tollgate_torture::{CAMPAIGNS, Failure, PARTS, Report};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -15,17 +15,23 @@ fn main() -> ExitCode {
             let _ = write!(io::stdout(), "{}", help());
             ExitCode::SUCCESS
         }
-        // A process of the crowd, started by this program.
-        Some((word, rest)) if word == "work" => match work(rest) {
+        Some((word, rest)) => start(word, rest),
+    }
+}
+
+fn start(word: &str, rest: &[String]) -> ExitCode {
+    // A process of a campaign, started by this program.
+    if let Some((_, part)) = PARTS.iter().find(|(name, _)| *name == word) {
+        return match part(rest) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => failed(&failure),
-        },
-        Some((word, rest)) => match CAMPAIGNS.iter().find(|campaign| campaign.name == word) {
-            None => usage(&format!("unknown campaign {word:?}")),
-            Some(campaign) => match Args::read(campaign, rest) {
-                Err(message) => usage(&message),
-                Ok(args) => run(campaign.name, &args, campaign.run),
-            },
+        };
+    }
+    match CAMPAIGNS.iter().find(|campaign| campaign.name == word) {
+        None => usage(&format!("unknown campaign {word:?}")),
+        Some(campaign) => match Args::read(campaign, rest) {
+            Err(message) => usage(&message),
+            Ok(args) => run(campaign.name, &args, campaign.run),
         },
     }
 }
@@ -36,7 +42,12 @@ fn run(name: &str, args: &Args, run: fn(&Args) -> Result<Report, Failure>) -> Ex
         Err(failure) => failed(&failure),
         Ok(report) => {
             let seed = args.get("seed");
-            let _ = writeln!(io::stdout(), "{name}: {report} (seed {seed}, {:.1?})", started.elapsed());
+            let last = format!("{name}: {report} (seed {seed}, {:.1?})", started.elapsed());
+            // Whoever asked for one object gets nothing else.
+            let _ = match args.get("json") {
+                0 => writeln!(io::stdout(), "{last}"),
+                _ => writeln!(io::stderr(), "{last}"),
+            };
             if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(1) }
         }
     }

@@ -22,6 +22,7 @@ mod matrix;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tollgate_core::Clock;
 
@@ -98,6 +99,12 @@ impl Access {
             // No word of what would be right, and none of what was tried.
             Fault::new(Code::WrongPass, "expected a token that the server was given; this one is not known")
         })
+    }
+
+    /// How long a caller has to wait that was wrong too often; nothing if he may try. At most a second.
+    pub(crate) fn wait(&self, peer: IpAddr) -> Option<Duration> {
+        let wait = Duration::from_micros(self.throttle.wait(peer)?.get());
+        Some(wait.min(Duration::from_secs(1)))
     }
 
     /// Reads the tokens again, if they are of a file. If it is wrong, those of before stay. Connections that

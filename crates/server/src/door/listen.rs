@@ -11,6 +11,9 @@ use crate::start_error::StartError;
 
 /// Connections that wait to be taken.
 const WAITING: i32 = 1_024;
+/// What the system keeps for a connection in each direction, as it is asked for; Linux takes twice as much. Left
+/// to itself it would keep megabytes for a client that does not read.
+const KEPT: usize = 128 << 10;
 /// When a silent connection is asked whether it is still there, how often, and how many times.
 const ALIVE: Duration = Duration::from_secs(60);
 const ALIVE_EVERY: Duration = Duration::from_secs(20);
@@ -38,6 +41,9 @@ fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
         // One address is one address: `::` is not `0.0.0.0` too.
         socket.set_only_v6(true)?;
     }
+    // Connections have what their listener has.
+    socket.set_send_buffer_size(KEPT)?;
+    socket.set_recv_buffer_size(KEPT)?;
     socket.bind(&addr.into())?;
     socket.listen(WAITING)?;
     Ok(socket.into())

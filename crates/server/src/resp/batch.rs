@@ -19,6 +19,8 @@ use crate::shared::Shared;
 
 /// Checks decided by one call.
 pub(crate) const MOST: usize = 64;
+/// Checks that an idle connection keeps room for.
+const KEPT: usize = 16;
 
 /// What checks ask that differ in the key alone.
 #[derive(Debug)]
@@ -97,6 +99,13 @@ impl Batch {
             }
         }
         self.keys.clear();
+    }
+
+    /// Gives back what only long pipelines need.
+    pub(crate) fn rest(&mut self) {
+        if self.decisions.capacity() > KEPT {
+            (self.keys, self.decisions) = (Vec::new(), Vec::new());
+        }
     }
 }
 

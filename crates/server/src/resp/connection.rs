@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use super::batch::Batch;
 use super::commands::{self, Args, Asked, Run, Turn};
@@ -20,23 +20,30 @@ use super::decode::{Bounds, Frame, Place, decode};
 use super::session::{Queue, Session};
 use super::writer::Writer;
 use crate::fault::{Code, Fault};
+use crate::held::Hold;
 use crate::metrics::FrontEnd;
 use crate::shared::Shared;
 
 /// Bytes that are read at once, at first and in long pipelines.
 const READ: usize = 1 << 10;
 const READ_MOST: usize = 16 << 10;
+/// Bytes that are answered before other connections have their turn.
+const TURN: usize = 16 << 10;
 /// Replies that are written before more is answered.
 const WRITE: usize = 16 << 10;
+/// Room for replies that an idle connection keeps.
+const WRITE_KEPT: usize = 2 << 10;
 /// How long replies may wait for a client that does not read.
 const WRITE_STALL: Duration = Duration::from_secs(5);
-/// How long a command may take to come.
+/// How long a command may take to come, from its first byte to its last.
 const COMMAND: Duration = Duration::from_secs(30);
 /// How long a client may take to say who it is, where that is needed.
 const LOGIN: Duration = Duration::from_secs(5);
 /// Commands between MULTI and EXEC, and their bytes.
 const QUEUE: usize = 1_024;
 const QUEUE_BYTES: usize = 256 << 10;
+/// What keeping one of them costs beside its bytes.
+const QUEUE_EACH: usize = 32;
 /// Bytes of replies to one EXEC, which are all there before the first is written.
 const EXEC_BYTES: usize = 1 << 20;
 
@@ -52,6 +59,7 @@ where
         stream,
         session,
         input: Vec::new(),
+        hold: Hold::default(),
         out: Writer::default(),
         places: Vec::new(),
     };
@@ -64,6 +72,8 @@ struct Connection<S> {
     stream: S,
     session: Session,
     input: Vec<u8>,
+    /// What the input keeps of the bound for all connections.
+    hold: Hold,
     out: Writer,
     places: Vec<Place>,
 }
@@ -74,32 +84,47 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut stop = pin!(stopping.wait_for(|stop| *stop));
         let mut batch = Batch::default();
         let login = tokio::time::Instant::now() + LOGIN;
+        // When the command that has come in part must have come.
+        let mut command = login;
+        let mut turn = 0;
         loop {
-            let read = self.room();
+            let Some(read) = self.room() else { return self.full().await };
             // A wait without an end needs no timer, and nearly all are such.
             let came = if self.session.scopes.is_none() {
-                let within = tokio::time::timeout_at(login, self.stream.read_buf(&mut self.input));
+                let within = timeout_at(login, self.stream.read_buf(&mut self.input));
                 tokio::select! { biased; came = within => came?, _ = &mut stop => return Ok(()) }
             } else if self.input.is_empty() {
                 let read = self.stream.read_buf(&mut self.input);
                 tokio::select! { biased; came = read => came, _ = &mut stop => return Ok(()) }
             } else {
-                let within = timeout(COMMAND, self.stream.read_buf(&mut self.input));
+                let within = timeout_at(command, self.stream.read_buf(&mut self.input));
                 tokio::select! { biased; came = within => came?, _ = &mut stop => return Ok(()) }
             }?;
             if came == 0 {
                 return Ok(());
             }
             let began = Instant::now();
-            self.answer(&mut batch).await?;
+            let was_empty = self.input.len() == came;
+            let answered = self.answer(&mut batch).await?;
+            if !self.input.is_empty() && (was_empty || answered > 0) {
+                command = tokio::time::Instant::now() + COMMAND;
+            }
             self.count(began);
             self.write().await?;
+            batch.rest();
             if self.session.ends {
-                return self.stream.shutdown().await;
+                return timeout(WRITE_STALL, self.stream.shutdown()).await?;
+            }
+            // Who sends without a pause shares his thread with whoever asks one question.
+            turn += came;
+            if turn >= TURN {
+                turn = 0;
+                tokio::task::yield_now().await;
             }
             // A pipeline that fills what is read at once is long.
             if came == read && self.input.is_empty() && self.input.capacity() < READ_MOST {
-                self.input.reserve(2 * self.input.capacity());
+                // If there is no room, it is read in shorter pieces.
+                let _ = self.grow(2 * self.input.capacity());
             }
         }
     }
@@ -111,16 +136,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.out.faults.drain(..).for_each(|code| metrics.fault(code));
     }
 
-    /// Makes room to read into; answers how much there is.
-    fn room(&mut self) -> usize {
-        if self.input.capacity() == self.input.len() {
-            self.input.reserve(if self.input.is_empty() { READ } else { self.input.len() });
+    /// Makes room to read into; answers how much there is. None if other connections keep too much.
+    fn room(&mut self) -> Option<usize> {
+        let len = self.input.len();
+        if self.input.capacity() == len && !self.grow(if len == 0 { READ } else { 2 * len }) {
+            return None;
         }
-        self.input.capacity() - self.input.len()
+        Some(self.input.capacity() - len)
     }
 
-    /// Answers every command that has come.
-    async fn answer(&mut self, batch: &mut Batch) -> io::Result<()> {
+    /// Room for so many bytes of input, if there is room for them among all connections.
+    fn grow(&mut self, to: usize) -> bool {
+        let grown = self.hold.keep(&self.shared.held, to);
+        if grown {
+            self.input.reserve_exact(to - self.input.len());
+        }
+        grown
+    }
+
+    /// Says that the command is too long for now, and ends.
+    async fn full(&mut self) -> io::Result<()> {
+        self.out.fault(&Fault::new(Code::Full, "expected a shorter command: others are long and not yet whole"));
+        self.write().await?;
+        timeout(WRITE_STALL, self.stream.shutdown()).await?
+    }
+
+    /// Answers every command that has come; says how many bytes they were.
+    async fn answer(&mut self, batch: &mut Batch) -> io::Result<usize> {
         let input = std::mem::take(&mut self.input);
         let mut at = 0;
         while !self.session.ends {
@@ -135,6 +177,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         batch.decide(&input, &self.shared, &mut self.out).await;
                         if !batch.takes(&args, at, &mut self.session, &self.shared) {
                             self.command(args).await;
+                        }
+                        if let Some(pause) = self.session.pause.take() {
+                            Box::pin(self.pause(pause)).await?;
                         }
                     }
                     if batch.is_full() {
@@ -163,10 +208,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if at == self.input.len() {
             self.input.clear();
             // One long command does not keep its memory.
-            self.input.shrink_to(READ_MOST);
+            if self.input.capacity() > READ_MOST {
+                self.input.shrink_to(READ_MOST);
+                let _ = self.hold.keep(&self.shared.held, self.input.capacity());
+            }
         } else {
             self.input.drain(..at);
         }
+        Ok(at)
+    }
+
+    /// Tells what was answered, and answers nothing more for a time, or until the server ends.
+    async fn pause(&mut self, pause: Duration) -> io::Result<()> {
+        self.write().await?;
+        let mut leaving = self.shared.leaving.clone();
+        let _ = timeout(pause, leaving.wait_for(|leave| *leave)).await;
         Ok(())
     }
 
@@ -212,6 +268,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             queue.spoiled = true;
             let text = format!("expected at most {QUEUE} commands and {QUEUE_BYTES} bytes before EXEC");
             return self.out.fault(&Fault::wrong(text));
+        }
+        if !queue.hold.keep(&self.shared.held, queue.bytes + QUEUE_EACH * queue.commands.len()) {
+            (queue.spoiled, queue.commands) = (true, Vec::new());
+            return self.out.fault(&Fault::new(Code::Full, "expected fewer commands before EXEC: others wait too"));
         }
         queue.commands.push(args.bytes.into());
         self.out.simple("QUEUED");
@@ -265,25 +325,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         None
     }
 
-    /// Writes the replies. The first try needs no timer.
+    /// Writes the replies, and what TLS gathered of them. The first try needs no timer.
     async fn write(&mut self) -> io::Result<()> {
+        let (stream, bytes) = (&mut self.stream, &self.out.bytes);
         let mut written = 0;
-        if !self.out.bytes.is_empty() {
-            let stream = &mut self.stream;
-            let bytes = &self.out.bytes;
-            let first = poll_fn(|context| match Pin::new(&mut *stream).poll_write(context, bytes) {
-                Poll::Ready(written) => Poll::Ready(written),
-                Poll::Pending => Poll::Ready(Ok(0)),
-            });
-            written = first.await?;
+        let first = poll_fn(|context| {
+            if !bytes.is_empty() {
+                match Pin::new(&mut *stream).poll_write(context, bytes) {
+                    Poll::Ready(some) => written = some?,
+                    Poll::Pending => return Poll::Ready(Ok(false)),
+                }
+            }
+            if written < bytes.len() {
+                return Poll::Ready(Ok(false));
+            }
+            match Pin::new(&mut *stream).poll_flush(context) {
+                Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| true)),
+                Poll::Pending => Poll::Ready(Ok(false)),
+            }
+        });
+        if !first.await? {
+            // Long replies to who does not read them at once are kept, as long commands are.
+            let (mut hold, long) = (Hold::default(), self.out.bytes.capacity().saturating_sub(2 * WRITE));
+            if !hold.keep(&self.shared.held, long) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            let rest = async {
+                self.stream.write_all(&self.out.bytes[written..]).await?;
+                self.stream.flush().await
+            };
+            timeout(WRITE_STALL, rest).await??;
         }
-        if written < self.out.bytes.len() {
-            timeout(WRITE_STALL, self.stream.write_all(&self.out.bytes[written..])).await??;
-        }
-        // TLS gathers what is written.
-        self.stream.flush().await?;
         self.out.bytes.clear();
-        self.out.bytes.shrink_to(2 * WRITE);
+        self.out.bytes.shrink_to(WRITE_KEPT);
         Ok(())
     }
 }

@@ -17,6 +17,8 @@ mod connection;
 pub(crate) mod decode;
 #[cfg(test)]
 mod fuzz;
+#[cfg(test)]
+mod patience;
 pub(crate) mod session;
 pub(crate) mod writer;
 

@@ -1,8 +1,10 @@
 //! What a connection has said of itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::access::Scopes;
+use crate::held::Hold;
 use crate::resp::batch::Repeated;
 
 /// A connection's own state.
@@ -23,6 +25,8 @@ pub(crate) struct Session {
     pub(crate) library: [Vec<u8>; 2],
     /// Commands that wait for EXEC, as they came.
     pub(crate) queue: Option<Queue>,
+    /// How long nothing more is answered, after it guessed too many tokens.
+    pub(crate) pause: Option<Duration>,
     /// Whether the connection ends after its replies are written.
     pub(crate) ends: bool,
     /// What was asked last, which is mostly the next thing too.
@@ -35,6 +39,8 @@ pub(crate) struct Queue {
     /// Their bytes, which are read again: places of many short arguments would be longer.
     pub(crate) commands: Vec<Box<[u8]>>,
     pub(crate) bytes: usize,
+    /// What they keep of the bound for all connections.
+    pub(crate) hold: Hold,
     /// Whether one of them was wrong, so that none will be run.
     pub(crate) spoiled: bool,
 }
@@ -50,6 +56,7 @@ impl Session {
             name: Vec::new(),
             library: [Vec::new(), Vec::new()],
             queue: None,
+            pause: None,
             ends: false,
             latest: None,
         }

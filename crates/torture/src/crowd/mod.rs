@@ -31,7 +31,7 @@ use crate::{Campaign, Failure, Report, machine};
 use flush::Flusher;
 use round::Round;
 
-pub use work::work;
+pub(crate) use work::work;
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "crowd",

@@ -28,7 +28,7 @@ struct Seen {
 }
 
 /// Does what `Round::words` says.
-pub fn work(words: &[String]) -> Result<(), Failure> {
+pub(crate) fn work(words: &[String]) -> Result<(), Failure> {
     let [url, packaging, policy, key, connections, operations] = words else {
         return Err(Failure("expected the six words of a round".to_owned()));
     };

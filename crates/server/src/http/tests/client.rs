@@ -75,6 +75,7 @@ pub(super) fn tested_with(with: With) -> Tested {
         access: Access::new(Free::Loopback, Vec::new(), known, None, Box::new(clock.clone()), Arc::clone(&log)),
         clients: Clients::new(tollgate_core::Clock::now(&clock)),
         http: front,
+        held: Arc::default(),
         log,
         scripts: Scripts::default(),
         next_id: 1.into(),

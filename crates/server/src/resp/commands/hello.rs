@@ -80,7 +80,11 @@ pub(super) fn auth(turn: &mut Turn<'_>) -> Result<(), Fault> {
 
 /// A token adds to what needs none; a wrong one changes nothing.
 fn login(turn: &mut Turn<'_>, token: &[u8]) -> Result<(), Fault> {
-    let scopes = turn.shared.access.login(token, turn.session.peer.ip())?;
+    let peer = turn.session.peer.ip();
+    let scopes = turn.shared.access.login(token, peer).inspect_err(|_| {
+        // A flood of guesses would cost the others their time otherwise.
+        turn.session.pause = turn.shared.access.wait(peer);
+    })?;
     turn.session.scopes = turn.shared.access.free(turn.session.local, turn.session.peer).and(scopes);
     Ok(())
 }

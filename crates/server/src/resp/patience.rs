@@ -1,0 +1,222 @@
+//! Tests of how long a connection is waited for, by a clock that stands until everybody waits, and of how much
+//! it may keep.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::session::Session;
+use crate::access::Scopes;
+use crate::shared::Shared;
+
+fn session(scopes: Scopes) -> Session {
+    let addr = "127.0.0.1:7379".parse().unwrap();
+    Session::new(1, addr, addr, scopes)
+}
+
+/// What connections share, and what keeps the server from ending.
+fn shared() -> (Arc<Shared>, watch::Sender<bool>) {
+    let (mut shared, (stop, leaving)) = (Shared::for_test(), watch::channel(false));
+    Arc::get_mut(&mut shared).unwrap().leaving = leaving;
+    (shared, stop)
+}
+
+/// Seconds until the server ends a connection, whatever the client does meanwhile.
+async fn seconds_until_cut<S, F>(stream: S, client: F) -> u64
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    F: Future<Output = ()>,
+{
+    let ((shared, _stop), start) = (shared(), Instant::now());
+    tokio::select! {
+        () = super::serve(shared, stream, session(Scopes::FREE)) => {}
+        () = client => panic!("the client ended before it was cut off"),
+    }
+    start.elapsed().as_secs()
+}
+
+/// What gathers everything that is written, and sends it only when it is flushed, as TLS may.
+struct Gathers(DuplexStream, Vec<u8>);
+
+impl AsyncRead for Gathers {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Gathers {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.1.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let Self(stream, gathered) = &mut *self;
+        while !gathered.is_empty() {
+            match Pin::new(&mut *stream).poll_write(context, gathered) {
+                Poll::Ready(Ok(sent)) => drop(gathered.drain(..sent)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+async fn ask_for_ever(mut client: DuplexStream) {
+    while client.write_all(b"*1\r\n$4\r\nPING\r\n").await.is_ok() {}
+    std::future::pending().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_never_reads_is_cut_off() {
+    let (client, server) = duplex(64);
+    assert_eq!(seconds_until_cut(server, ask_for_ever(client)).await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_never_reads_what_was_gathered_is_cut_off_too() {
+    let (client, server) = duplex(64);
+    let gathers = Gathers(server, Vec::new());
+    assert_eq!(seconds_until_cut(gathers, ask_for_ever(client)).await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_comes_byte_by_byte_is_cut_off() {
+    let (mut client, server) = duplex(64);
+    let slow = async {
+        client.write_all(b"*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$9000\r\n").await.unwrap();
+        loop {
+            sleep(Duration::from_secs(1)).await;
+            let _ = client.write_all(b"x").await;
+        }
+    };
+    assert_eq!(seconds_until_cut(server, slow).await, 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_that_end_have_their_time_each() {
+    let (mut client, server) = duplex(64);
+    let steady = async {
+        // Every piece ends a command and begins the next.
+        client.write_all(b"*1\r\n$4\r\nPI").await.unwrap();
+        for _ in 0..20 {
+            sleep(Duration::from_secs(20)).await;
+            client.write_all(b"NG\r\n*1\r\n$4\r\nPI").await.unwrap();
+            let mut said = [0; 7];
+            client.read_exact(&mut said).await.unwrap();
+            assert_eq!(&said, b"+PONG\r\n");
+        }
+    };
+    let (shared, _stop) = shared();
+    tokio::select! {
+        () = super::serve(shared, server, session(Scopes::FREE)) => panic!("it was cut off"),
+        () = steady => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_guesses_tokens_is_answered_a_few_times_a_second() {
+    let ((shared, _stop), (mut client, server)) = (shared(), duplex(64 << 10));
+    tokio::spawn(super::serve(shared, server, session(Scopes::FREE)));
+    let start = Instant::now();
+    client.write_all(&b"*2\r\n$4\r\nAUTH\r\n$5\r\nguess\r\n".repeat(30)).await.unwrap();
+    let mut said = String::new();
+    while said.matches('\n').count() < 30 {
+        let mut some = [0; 4_096];
+        let read = client.read(&mut some).await.unwrap();
+        assert!(read > 0, "it was cut off");
+        said += &String::from_utf8_lossy(&some[..read]);
+    }
+    assert_eq!(said.matches("-WRONGPASS").count(), 30, "{said}");
+    // The first five at once; the clock of the tokens stands meanwhile, so all others wait the same.
+    assert!(start.elapsed() > Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_slowly_and_is_idle_for_long_stays() {
+    let (mut client, server) = duplex(64);
+    let reads = async {
+        for _ in 0..100 {
+            client.write_all(b"*1\r\n$4\r\nPING\r\n").await.unwrap();
+            sleep(Duration::from_secs(600)).await;
+            let mut said = [0; 7];
+            client.read_exact(&mut said).await.unwrap();
+            assert_eq!(&said, b"+PONG\r\n");
+        }
+    };
+    let (shared, _stop) = shared();
+    tokio::select! {
+        () = super::serve(shared, server, session(Scopes::FREE)) => panic!("it was cut off"),
+        () = reads => {}
+    }
+}
+
+/// What a connection says to `bytes`, up to its end or its first lines.
+async fn said(client: &mut DuplexStream, bytes: &[u8]) -> String {
+    client.write_all(bytes).await.unwrap();
+    let mut said = vec![0; 4_096];
+    let read = client.read(&mut said).await.unwrap();
+    assert!(read > 0, "it was cut off");
+    String::from_utf8_lossy(&said[..read]).into_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_commands_that_are_not_whole_leave_room_for_short_ones() {
+    let (shared, _stop) = shared();
+    let mut half = b"*2\r\n$4\r\nECHO\r\n$190000\r\n".to_vec();
+    half.resize(half.len() + 189_999, b'x');
+    let mut refused = Vec::new();
+    let mut clients = Vec::new();
+    for number in 0..100 {
+        let (mut client, server) = duplex(1 << 20);
+        tokio::spawn(super::serve(Arc::clone(&shared), server, session(Scopes::FREE)));
+        client.write_all(&half).await.unwrap();
+        // Whoever is not refused waits for more.
+        let mut byte = [0; 1];
+        if let Ok(read) = tokio::time::timeout(Duration::from_millis(1), client.read(&mut byte)).await {
+            assert_eq!((read.unwrap(), byte), (1, *b"-"), "{number}");
+            refused.push(client);
+        } else {
+            clients.push(client);
+        }
+    }
+    assert!(!refused.is_empty() && clients.len() > 40, "{} {}", refused.len(), clients.len());
+    let mut text = String::new();
+    refused[0].read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("OOM expected a shorter command"), "{text}");
+    // Short commands and short transactions are answered.
+    let (mut good, server) = duplex(1 << 20);
+    tokio::spawn(super::serve(Arc::clone(&shared), server, session(Scopes::FREE)));
+    assert_eq!(said(&mut good, b"*1\r\n$4\r\nPING\r\n").await, "+PONG\r\n");
+    assert_eq!(said(&mut good, b"*1\r\n$5\r\nMULTI\r\n").await, "+OK\r\n");
+    assert_eq!(said(&mut good, b"*1\r\n$4\r\nPING\r\n").await, "+QUEUED\r\n");
+    // Long ones are not: all the room that refused connections gave back is less than this.
+    let long = format!("*2\r\n$4\r\nECHO\r\n$1500\r\n{}\r\n", "x".repeat(1_500)).repeat(100);
+    good.write_all(format!("{long}*1\r\n$4\r\nEXEC\r\n").as_bytes()).await.unwrap();
+    let mut answers = String::new();
+    while !answers.ends_with("-EXECABORT Transaction discarded because of previous errors.\r\n") {
+        answers += &said(&mut good, b"").await;
+    }
+    assert!(answers.contains("-OOM expected fewer commands before EXEC"), "{answers}");
+    // What they kept is there again when they have left; the first of them may end its command.
+    drop(refused);
+    clients.truncate(1);
+    clients[0].write_all(b"x\r\n").await.unwrap();
+    let mut answer = [0; 9];
+    clients[0].read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"$190000\r\n");
+}

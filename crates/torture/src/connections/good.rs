@@ -1,0 +1,151 @@
+//! The good client: one question after the other, in turn over a few connections, and now and then over a new
+//! one, with the token. How long it took, and what was not answered as it should be.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio_rustls::rustls::ClientConfig;
+
+use super::client::Client;
+
+/// Connections that stay: the server deals them out to its threads in turn.
+pub(super) const STAYING: usize = 2;
+/// How often there is a new one.
+const ANEW: Duration = Duration::from_millis(50);
+/// A limit that a campaign does not reach.
+const POLICY: &str = "1000000000/h gcra";
+const KEYS: u64 = 1_000;
+/// Times that are kept.
+const MOST_KEPT: usize = 4_000_000;
+
+/// Whom it asks.
+#[derive(Clone)]
+pub(super) struct Reach {
+    pub(super) to: SocketAddr,
+    pub(super) tls: Option<Arc<ClientConfig>>,
+    pub(super) token: String,
+}
+
+pub(super) struct Good {
+    reach: Reach,
+    clients: Vec<Client>,
+}
+
+/// What it saw.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Microseconds of each question, sorted.
+    took: Vec<u32>,
+    /// Connections made anew, and the microseconds of the slowest, with its login and question.
+    pub(super) anew: u64,
+    pub(super) slowest_anew: u32,
+    /// What went wrong: how often, and the first.
+    pub(super) failed: u64,
+    pub(super) failure: Option<String>,
+}
+
+impl Reach {
+    pub(super) fn connect(&self) -> io::Result<Client> {
+        Client::connect(self.to, self.tls.as_ref())
+    }
+}
+
+impl Good {
+    pub(super) fn new(reach: Reach) -> io::Result<Self> {
+        let clients = (0..STAYING).map(|_| reach.connect()).collect::<io::Result<_>>()?;
+        Ok(Self { reach, clients })
+    }
+
+    /// Asks until it is told to stop.
+    pub(super) fn ask(&mut self, stop: &AtomicBool) -> Seen {
+        let (mut seen, mut anew) = (Seen::default(), Instant::now());
+        for number in 0_u64.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let place = number as usize % self.clients.len();
+            let start = Instant::now();
+            match check(&mut self.clients[place], number % KEYS) {
+                Ok(()) => seen.note(start),
+                Err(error) => {
+                    seen.complain(&error);
+                    // The next question is over another connection, if there is one.
+                    if let Ok(client) = self.reach.connect() {
+                        self.clients[place] = client;
+                    }
+                }
+            }
+            if anew.elapsed() >= ANEW {
+                anew = Instant::now();
+                match self.anew(number) {
+                    Ok(()) => seen.slowest_anew = seen.slowest_anew.max(micros(anew)),
+                    Err(error) => seen.complain(&error),
+                }
+                seen.anew += 1;
+            }
+        }
+        seen.took.sort_unstable();
+        seen
+    }
+
+    fn anew(&self, number: u64) -> io::Result<()> {
+        let mut client = self.reach.connect()?;
+        let said = client.ask(&["AUTH", &self.reach.token])?;
+        if said != "+OK" {
+            return Err(io::Error::other(format!("the right token was answered {said:?}")));
+        }
+        check(&mut client, number % KEYS)
+    }
+}
+
+/// Whether a limit is counted right, on a key that nobody asked for before.
+pub(super) fn counts_right(reach: &Reach, key: &str) -> io::Result<()> {
+    let mut client = reach.connect()?;
+    for left in [2, 1, 0] {
+        let [allowed, granted, remaining, ..] = client.decide("TG.CHECK", key, "3/h")?;
+        if (allowed, granted, remaining) != (1, 1, left) {
+            return Err(io::Error::other(format!("{left} should be left of 3, found {remaining}, allowed {allowed}")));
+        }
+    }
+    match client.decide("TG.CHECK", key, "3/h")? {
+        [0, 0, 0, wait, ..] if wait > 0 => Ok(()),
+        found => Err(io::Error::other(format!("the fourth of 3 should be refused, found {found:?}"))),
+    }
+}
+
+fn check(client: &mut Client, number: u64) -> io::Result<()> {
+    match client.decide("TG.CHECK", &format!("good:{number}"), POLICY)? {
+        [1, 1, ..] => Ok(()),
+        found => Err(io::Error::other(format!("it should be allowed, found {found:?}"))),
+    }
+}
+
+impl Seen {
+    fn note(&mut self, start: Instant) {
+        if self.took.len() < MOST_KEPT {
+            self.took.push(micros(start));
+        }
+    }
+
+    fn complain(&mut self, error: &io::Error) {
+        self.failed += 1;
+        self.failure.get_or_insert_with(|| error.to_string());
+    }
+
+    pub(super) fn calls(&self) -> usize {
+        self.took.len()
+    }
+
+    /// The microseconds within which so many in a thousand were answered.
+    pub(super) fn within(&self, of_a_thousand: usize) -> u32 {
+        let place = (self.took.len() * of_a_thousand).div_ceil(1_000).saturating_sub(1);
+        self.took.get(place).copied().unwrap_or_default()
+    }
+}
+
+fn micros(start: Instant) -> u32 {
+    u32::try_from(start.elapsed().as_micros()).unwrap_or(u32::MAX)
+}
