@@ -24,7 +24,8 @@ struct Need {
     is_there: fn() -> bool,
 }
 
-const NEEDS: [Need; 8] = [
+const NEEDS: [Need; 9] = [
+    Need { what: "curl", package: "curl", is_there: || answers("curl", &["--version"]) },
     Need { what: "redis-server", package: "redis-server", is_there: || answers("redis-server", &["--version"]) },
     Need { what: "redis-cli", package: "redis-tools", is_there: || answers("redis-cli", &["--version"]) },
     Need { what: "redis-benchmark", package: "redis-tools", is_there: || answers("redis-benchmark", &["--version"]) },
