@@ -1,7 +1,5 @@
 //! What came of an attack against the promises.
 
-use std::time::Duration;
-
 use super::attack::{Kind, Must, split};
 use super::round::{Outcome, Stage};
 use super::{Sizes, good};
@@ -14,8 +12,6 @@ const GROWS: u64 = 64 << 10;
 const AT_THE_DOOR: usize = 2;
 /// How much slower the good client may become.
 const SLOWER: f64 = 2.0;
-/// How long commands may take, with some for the machine.
-const COMMANDS: Duration = Duration::from_secs(35);
 
 /// How much slower the good client became, by its p99.
 pub(super) fn ratio(outcome: &Outcome) -> f64 {
@@ -78,7 +74,7 @@ fn must(report: &mut Report, kind: &Kind, sizes: &Sizes, outcome: &Outcome) {
             });
             report.demand(figures.held + figures.refused == figures.tried, || format!("{name}: {figures:?}"));
         }
-        Must::BeCutLate if sizes.patience < COMMANDS => {}
+        Must::BeCutLate if !sizes.sees_slow_commands_cut() => {}
         Must::BeCut | Must::BeCutLate => report.demand(figures.held > 0 && figures.cut == figures.held, || {
             format!("{name}: {} of {} were cut off within {:.1?}", figures.cut, figures.held, outcome.lasted)
         }),

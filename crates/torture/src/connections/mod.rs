@@ -51,10 +51,11 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
         ("half", 500, "TLS handshakes that do not end"),
         ("addresses", 20, "addresses that attackers come from"),
         ("seconds", 5, "how long attacks last that do not end by themselves"),
-        ("patience", 45, "seconds in which slow clients must be cut off; fewer than 35 do not ask it of commands"),
+        ("patience", 45, "seconds in which who stalls must be cut off; fewer than 35 do not ask it of slow commands"),
         ("connections", 4_096, "connections that the server takes"),
         ("reserved", 512, "of these, kept for 127.0.0.1"),
         ("prefix", 256, "connections that the server takes from one address"),
+        ("handshake", 10, "seconds that a TLS handshake may take"),
         ("json", 0, "one object instead of a table"),
     ],
     help: "a server among clients that mean harm",
@@ -80,6 +81,8 @@ struct Caps {
     connections: usize,
     reserved: usize,
     prefix: usize,
+    /// Seconds of a handshake.
+    handshake: usize,
 }
 
 impl Caps {
@@ -89,11 +92,23 @@ impl Caps {
     }
 }
 
+/// How long commands may take to come, with some for the machine.
+const COMMANDS: Duration = Duration::from_secs(35);
+
 impl Sizes {
+    /// Whether slow commands are waited for until they are cut off.
+    fn sees_slow_commands_cut(&self) -> bool {
+        self.patience >= COMMANDS
+    }
+
     fn new(args: &Args) -> Self {
         let size = |name| args.some(name) as usize;
-        let caps =
-            Caps { connections: size("connections"), reserved: args.get("reserved") as usize, prefix: size("prefix") };
+        let caps = Caps {
+            connections: size("connections"),
+            reserved: args.get("reserved") as usize,
+            prefix: size("prefix"),
+            handshake: size("handshake"),
+        };
         Self {
             idle: size("idle"),
             unread: size("unread"),

@@ -19,8 +19,10 @@ use crate::Failure;
 /// How long attackers may take to leave, and the server to notice.
 const LEAVING: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
-/// How long the good client is measured before an attack.
+/// How long the good client is measured before an attack, at most.
 const BEFORE: Duration = Duration::from_secs(3);
+/// How long it asks before anything is measured.
+const FIRST: Duration = Duration::from_secs(1);
 
 /// A server and the good client that stays with it.
 pub(super) struct Stage {
@@ -67,7 +69,7 @@ impl Stage {
             Self { good: Mutex::new(Good::new(reach.clone())?), server: Arc::new(server), reach, files, memory: 0 };
         // The first questions make the server touch what it works with.
         stage.measure(|| {
-            std::thread::sleep(BEFORE);
+            std::thread::sleep(FIRST);
             Ok(())
         })?;
         stage.memory = stage.server.memory();
@@ -95,7 +97,7 @@ impl Round<'_> {
         let server = &stage.server;
         let system = Most::now(server).system;
         let ((), before) = stage.measure(|| {
-            std::thread::sleep(BEFORE);
+            std::thread::sleep(self.sizes.lasts.min(BEFORE));
             Ok(())
         })?;
         let watch = Watch::start(server);

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use tollgate_server::{Limits, Server, Settings, TlsFiles};
 
@@ -11,7 +12,7 @@ use crate::Failure;
 
 /// What a server is started with, as words.
 pub(super) fn words(caps: Caps, files: &Files, is_tls: bool) -> Vec<String> {
-    let caps = [caps.connections, caps.reserved, caps.prefix].map(|cap| cap.to_string());
+    let caps = [caps.connections, caps.reserved, caps.prefix, caps.handshake].map(|cap| cap.to_string());
     let path = |path: &std::path::Path| path.display().to_string();
     let mut words = [&caps[..], &[path(&files.tokens)]].concat();
     if is_tls {
@@ -23,13 +24,18 @@ pub(super) fn words(caps: Caps, files: &Files, is_tls: bool) -> Vec<String> {
 /// Serves until standard input ends.
 pub(crate) fn serve(words: &[String]) -> Result<(), Failure> {
     let (caps, tokens, tls) = match words {
-        [caps @ .., tokens] if caps.len() == 3 => (caps, tokens, None),
-        [caps @ .., tokens, cert, key] if caps.len() == 3 => (caps, tokens, Some((cert, key))),
-        _ => return Err(Failure("expected three caps, a file of tokens, and perhaps certificate and key".to_owned())),
+        [caps @ .., tokens] if caps.len() == 4 => (caps, tokens, None),
+        [caps @ .., tokens, cert, key] if caps.len() == 4 => (caps, tokens, Some((cert, key))),
+        _ => return Err(Failure("expected four caps, a file of tokens, and perhaps certificate and key".to_owned())),
     };
     let caps = caps.iter().map(|cap| cap.parse()).collect::<Result<Vec<usize>, _>>()?;
-    let limits =
-        Limits { connections: caps[0], reserved: caps[1], connections_per_prefix: caps[2], ..Limits::default() };
+    let limits = Limits {
+        connections: caps[0],
+        reserved: caps[1],
+        connections_per_prefix: caps[2],
+        handshake: Duration::from_secs(caps[3] as u64),
+        ..Limits::default()
+    };
     let any = Some((Ipv4Addr::LOCALHOST, 0).into());
     let server = Server::start(Settings {
         resp: any,

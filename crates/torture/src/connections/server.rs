@@ -14,7 +14,7 @@ use crate::{Failure, machine};
 /// Where `tollgate` is.
 const BIN: &str = "TOLLGATE_BIN";
 /// What it takes if nothing else is said; the command has no words for anything else.
-const INSTALLED: Caps = Caps { connections: 4_096, reserved: 512, prefix: 256 };
+const INSTALLED: Caps = Caps { connections: 4_096, reserved: 512, prefix: 256, handshake: 10 };
 /// How long a server may take to start.
 const STARTING: Duration = Duration::from_secs(60);
 /// Lines of a greeting.

@@ -147,7 +147,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_tls: false,
         is_http: false,
         count: |sizes| sizes.slow,
-        lasts: |sizes| sizes.patience,
+        lasts: |sizes| if sizes.sees_slow_commands_cut() { sizes.patience } else { sizes.lasts },
         must: Must::BeCutLate,
         run: |attack| Box::pin(slow::run(attack, slow::COMMAND)),
     },
