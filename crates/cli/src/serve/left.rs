@@ -1,5 +1,6 @@
 //! The token made at the start, left where the commands of this user find it, and taken away at the end.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use tollgate_server::Server;
@@ -12,14 +13,20 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// Leaves the server's token under the port of the Redis protocol, or of HTTP if that is all it speaks.
+    /// Leaves the server's token under the port of the Redis protocol, or of HTTP if that is all it speaks, at
+    /// 127.0.0.1: commands look for one of that address alone.
     pub(crate) fn new(server: &Server) -> Self {
-        let port = server.resp_addr().or(server.http_addr()).map_or(0, |addr| addr.port());
+        let addrs = server.resp_addrs().iter().chain(server.http_addrs());
+        let port = addrs.copied().find(|addr| addr.ip() == Ipv4Addr::LOCALHOST).map(|addr| addr.port());
         let token = server.token().map(|token| token.text().to_owned());
-        let place = token
-            .as_deref()
-            .map_or(Err(String::new()), |token| tollgate_token::write(port, token).map_err(|error| error.to_string()));
-        Self { port, token, place }
+        let nowhere = "a server on 127.0.0.1 alone leaves it in a file; set TOLLGATE_TOKEN for commands".to_owned();
+        let place = match (port, token.as_deref()) {
+            (Some(port), Some(token)) => {
+                tollgate_token::write(port, token).map_err(|error| format!("{error}; set TOLLGATE_TOKEN for commands"))
+            }
+            _ => Err(nowhere),
+        };
+        Self { port: port.unwrap_or_default(), token, place }
     }
 
     /// The token, and its file or why there is none.

@@ -32,6 +32,7 @@ pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<Settings, Err
         more_http,
         threads: args.threads.map_or(default.threads, usize::from),
         memory: args.memory,
+        keys: args.keys,
         store,
         policies: args.policy.clone(),
         tokens: args.tokens.clone(),

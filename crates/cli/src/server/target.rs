@@ -140,11 +140,13 @@ impl Target {
         self.kind == Kind::Tollgate
     }
 
-    /// The port, if the server is on this machine.
+    /// The port, if the server is where one leaves its token: at 127.0.0.1, and nowhere else, since at another
+    /// address of this machine somebody else may listen.
     pub(crate) fn loopback_port(&self) -> Option<u16> {
-        let Some(Host::Tcp(name, port)) = self.hosts.first() else { return None };
-        let here = name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
-        here.then_some(*port)
+        match self.hosts.first() {
+            Some(Host::Tcp(name, port)) if name == "127.0.0.1" => Some(*port),
+            _ => None,
+        }
     }
 
     /// The same with another token.
@@ -276,13 +278,13 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_told_from_others_and_a_redis_from_a_tollgate_server() {
+    fn where_a_token_is_left_is_told_from_elsewhere_and_a_redis_from_a_tollgate_server() {
         let target = |url: &str| Target::parse(url, &Authority::default()).ok().unwrap();
         for (url, port) in [
             ("tollgate://127.0.0.1", Some(7379)),
-            ("tollgate://127.9.9.9:5", Some(5)),
-            ("tollgate://[::1]:5", Some(5)),
-            ("tollgate://localhost:5", Some(5)),
+            ("tollgate://127.9.9.9:5", None),
+            ("tollgate://[::1]:5", None),
+            ("tollgate://localhost:5", None),
             ("tollgate://10.0.0.1", None),
             ("tollgate://localhost.example.com", None),
         ] {

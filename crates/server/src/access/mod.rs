@@ -88,12 +88,13 @@ impl Access {
     /// What a token allows beside what is free. A caller that was wrong too often has to wait, whatever he
     /// shows.
     pub(crate) fn login(&self, token: &[u8], peer: IpAddr) -> Result<Scopes, Fault> {
-        if let Some(wait) = self.throttle.wait(peer) {
-            let text = format!("too many failed logins from {}; try again in {wait}", Prefix::of(peer));
-            return Err(Fault::new(Code::Throttled, text));
-        }
         let tokens = Arc::clone(&self.tokens.read().unwrap_or_else(PoisonError::into_inner));
+        // A right token is right however many wrong ones its neighbours try: nobody can be kept out by them.
         tokens.find(token).ok_or_else(|| {
+            if let Some(wait) = self.throttle.wait(peer) {
+                let text = format!("too many failed logins from {}; try again in {wait}", Prefix::of(peer));
+                return Fault::new(Code::Throttled, text);
+            }
             self.throttle.failed(peer);
             self.log.warn("login_failed", &[("peer", &Prefix::of(peer))]);
             // No word of what would be right, and none of what was tried.
@@ -222,11 +223,12 @@ mod tests {
         for _ in 0..5 {
             assert!(access.login(b"guess", guesser).unwrap_err().text.contains("not known"));
         }
-        // Not even the right token says that it is.
         for ip in [guesser, neighbour] {
-            let fault = access.login(token.text().as_bytes(), ip).unwrap_err();
+            let fault = access.login(b"guess", ip).unwrap_err();
             assert_eq!(fault.code, Code::Throttled);
             assert!(fault.text.starts_with("too many failed logins from 2001:db8::/64; try again in "), "{fault}");
+            // Who is right is not kept out by those who are not.
+            assert_eq!(access.login(token.text().as_bytes(), ip), Ok(Scopes::ALL));
         }
         assert_eq!(access.login(token.text().as_bytes(), other), Ok(Scopes::ALL));
         clock.advance(Micros::from_secs(1));

@@ -119,7 +119,7 @@ impl Overflow {
             return Ok(());
         }
         let text = "expected room for another limiter, found all memory for keys taken, and what new keys share at \
-                    the cap too; start the server with more memory for keys";
+                    the cap too; start the server with more memory for keys: --keys SIZE";
         Err(Fault::new(Code::Full, text))
     }
 

@@ -134,6 +134,11 @@ impl Keys {
         keys.map(|key| i64::from(self.table.get(db, key, now).is_some())).sum()
     }
 
+    /// Whether a key holds what a limiter counted.
+    pub(crate) fn is_limiter(&self, db: u8, key: &[u8], now: Timestamp) -> bool {
+        self.table.get(db, key, now).is_some_and(|entry| matches!(entry.value, Value::Limiter(_)))
+    }
+
     /// The word for what a key holds.
     pub(crate) fn kind(&mut self, db: u8, key: &[u8], now: Timestamp) -> &'static str {
         self.table.sweep(now);

@@ -9,7 +9,7 @@ use super::glob::matches;
 /// The most keys that one call looks at.
 const MOST: usize = 1_000;
 /// The steps of matching after which a call ends.
-const MOST_STEPS: usize = 1 << 20;
+const MOST_STEPS: usize = 1 << 14;
 
 /// The bytes of keys after which a call ends.
 const MOST_BYTES: usize = 64 << 10;

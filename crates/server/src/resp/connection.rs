@@ -39,6 +39,8 @@ const WRITE_STALL: Duration = Duration::from_secs(5);
 const COMMAND: Duration = Duration::from_secs(30);
 /// How long a client may take to say who it is, where that is needed.
 const LOGIN: Duration = Duration::from_secs(5);
+/// How long commands that are no checks are answered in one go.
+const SLICE: Duration = Duration::from_millis(1);
 /// Commands between MULTI and EXEC, and their bytes.
 const QUEUE: usize = 1_024;
 const QUEUE_BYTES: usize = 256 << 10;
@@ -164,7 +166,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Answers every command that has come; says how many bytes they were.
     async fn answer(&mut self, batch: &mut Batch) -> io::Result<usize> {
         let input = std::mem::take(&mut self.input);
-        let mut at = 0;
+        let (mut at, mut began) = (0, Instant::now());
         while !self.session.ends {
             let bounds = if self.session.scopes.is_none() { Bounds::UNKNOWN } else { Bounds::KNOWN };
             let rest = &input[at..];
@@ -177,6 +179,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         batch.decide(&input, &self.shared, &mut self.out).await;
                         if !batch.takes(&args, at, &mut self.session, &self.shared) {
                             self.command(args).await;
+                            // Others of this thread have waited for long enough.
+                            if began.elapsed() > SLICE {
+                                tokio::task::yield_now().await;
+                                began = Instant::now();
+                            }
                         }
                         if let Some(pause) = self.session.pause.take() {
                             Box::pin(self.pause(pause)).await?;

@@ -7,6 +7,7 @@ const STATE: &str = "-WRONGTYPE Operation against a key holding the wrong kind o
 #[test]
 fn sliding_window() {
     let mut desk = Desk::new();
+    desk.login();
     desk.expect(&[
         ("FCALL sliding_window 1 k 1000 2 10000 3", ":0"),
         ("EXISTS k", ":1"),
@@ -58,6 +59,7 @@ fn fixed_window_and_token_bucket() {
 #[test]
 fn slot_window_and_ar1() {
     let mut desk = Desk::new();
+    desk.login();
     let limits = "[[1,5,1],[5,3600,600]]";
     let call = |desk: &mut Desk, name: &str, count: &str, ns: &str, limits: &str, now: &str, wait: &str| {
         desk.client.ask(&["FCALL", name, "1", "login", count, ns, limits, now, wait])
@@ -97,6 +99,7 @@ fn slot_window_and_ar1() {
 #[test]
 fn rolling_keeps_a_state_at_each_of_its_keys() {
     let mut desk = Desk::new();
+    desk.login();
     let now = "1700000040000000";
     desk.expect(&[
         (&format!("FCALL rolling 1 r 1 4 {now} 0 10 100 10000") as &str, "*3 :6 :4 :0"),
@@ -168,4 +171,17 @@ fn wrong_calls_are_told_as_redis_tells_them() {
     // The empty key is one.
     assert_eq!(desk.client.ask(&["FCALL", "fixed_window", "1", "", "1", "60"]), "*2 $5 allow *3 $1 1 $2 60 $1 0");
     assert_eq!(desk.client.ask(&["EXISTS", ""]), ":1");
+}
+
+#[test]
+fn what_a_limiter_counted_is_forgotten_with_the_scope_for_it() {
+    let mut desk = Desk::new();
+    let lacks = "-NOPERM expected a token with the scope reset: AUTH token; this connection has check,read";
+    desk.ask("FCALL fixed_window 1 k 1 60");
+    for command in ["DEL k", "DEL other k", "UNLINK k", "EXPIRE k 0", "PEXPIRE k 1", "EXPIREAT k 1", "SET k 1"] {
+        desk.expect(&[(command, lacks), ("EXISTS k", ":1")]);
+    }
+    desk.expect(&[("INCR plain", ":1"), ("EXPIRE plain 59", ":1"), ("DEL plain", ":1")]);
+    desk.login();
+    desk.expect(&[("DEL k", ":1"), ("EXISTS k", ":0")]);
 }

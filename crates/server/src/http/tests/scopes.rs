@@ -83,9 +83,10 @@ async fn wrong_tokens_are_none_and_soon_wait() {
         assert_eq!(ask(&tested, route, Some(&guess)).await, 401);
     }
     assert_eq!(ask(&tested, route, Some(&guess)).await, 429);
-    assert_eq!(ask(&tested, route, Some(&right)).await, 429);
-    let told = tested.ask("GET", "/metrics", &[("Authorization", &right)], "").await;
+    let told = tested.ask("GET", "/metrics", &[("Authorization", &guess)], "").await;
     assert_eq!((told.status, told.header("retry-after")), (429, Some("1")));
+    // Who is right is not kept out by those who are not.
+    assert_eq!(ask(&tested, route, Some(&right)).await, 200);
     tested.clock.advance(tollgate_core::Micros::from_secs(1));
     assert_eq!(ask(&tested, route, Some(&right)).await, 200);
     assert_eq!(ask(&tested, route, Some(&right.replace("Bearer", "bearer"))).await, 200);

@@ -2,8 +2,8 @@
 
 use tollgate_core::{Micros, Timestamp};
 
-use super::Turn;
 use super::keys::{integer, now};
+use super::{Turn, may_forget};
 use crate::fault::{Fault, quoted};
 use crate::keys::{Condition, Keys};
 
@@ -28,6 +28,7 @@ fn run(turn: &mut Turn<'_>, keys: &mut Keys, name: &str, seconds: bool, absolute
     let now = now(turn);
     let at = expiry(integer(turn.args.at(2))?, seconds, absolute, now);
     let at = at.ok_or_else(|| Fault::wrong(format!("invalid expire time in '{name}' command")))?;
+    may_forget(turn, keys, turn.args.at(1))?;
     let done = keys.expire(turn.session.db, turn.args.at(1), at, condition, now);
     turn.out.int(i64::from(done));
     Ok(())

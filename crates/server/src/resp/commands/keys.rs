@@ -2,8 +2,8 @@
 
 use tollgate_core::Timestamp;
 
-use super::Turn;
 use super::expire::expiry;
+use super::{Turn, may_forget};
 use crate::fault::Fault;
 use crate::keys::{Expiry, Keys, Put, Scan, number};
 
@@ -59,6 +59,7 @@ pub(super) fn set(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
         }
         at += 1;
     }
+    may_forget(turn, keys, args.at(1))?;
     let before = if tells { keys.get(db, args.at(1), now)? } else { None };
     let mut done = keys.set(db, args.at(1), args.at(2), put, now)?;
     if let Expiry::At(ends) = put.expiry
@@ -102,6 +103,7 @@ fn add(turn: &mut Turn<'_>, keys: &mut Keys, number: i64) -> Result<(), Fault> {
 }
 
 pub(super) fn del(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
+    turn.args.iter().skip(1).try_for_each(|key| may_forget(turn, keys, key))?;
     let gone = keys.delete(turn.session.db, turn.args.iter().skip(1), now(turn));
     turn.out.int(gone);
     Ok(())

@@ -38,6 +38,7 @@ use std::task::{Context, Waker};
 
 use tollgate_core::{Decision, Detail};
 
+use crate::access::Scope;
 use crate::desk::{Answer, Question, Tells};
 use crate::fault::{Code, Fault};
 use crate::keys::{Keys, Spoken};
@@ -149,8 +150,8 @@ pub(crate) fn run_now(command: &Command, turn: &mut Turn<'_>, keys: Option<&mut 
     let done = match (&command.run, keys) {
         (Run::Plain(run), _) => run(turn),
         (Run::Keys(_), _) if !turn.shared.desk.home.answers_at_once() => Err(elsewhere(command)),
-        (Run::Keys(run), Some(keys)) => run(turn, keys),
-        (Run::Keys(run), None) => {
+        (Run::Keys(run) | Run::Look(run), Some(keys)) => run(turn, keys),
+        (Run::Keys(run) | Run::Look(run), None) => {
             let shared = Arc::clone(turn.shared);
             let mut keys = shared.desk.keys();
             run(turn, &mut keys)
@@ -166,6 +167,16 @@ pub(crate) fn run_now(command: &Command, turn: &mut Turn<'_>, keys: Option<&mut 
         turn.out.fault(&fault);
     }
     None
+}
+
+/// Whether a connection may end or shorten what a key holds: who forgets what a limiter counted resets it.
+/// Plain keys belong to their callers, whose applications count and expire them.
+fn may_forget(turn: &Turn<'_>, keys: &Keys, key: &[u8]) -> Result<(), Fault> {
+    let reset = Scope::Reset;
+    if turn.session.scopes.has(reset) || !keys.is_limiter(turn.session.db, key, turn.shared.desk.clock.now()) {
+        return Ok(());
+    }
+    Err(lacking(reset.name(), turn.session))
 }
 
 /// Plain keys are those of the store.

@@ -31,6 +31,8 @@ pub(crate) enum Run {
     Plain(fn(&mut Turn<'_>) -> Result<(), Fault>),
     /// It answers from the keys, which are nobody else's meanwhile.
     Keys(fn(&mut Turn<'_>, &mut Keys) -> Result<(), Fault>),
+    /// It tells something of the keys, also where none are here.
+    Look(fn(&mut Turn<'_>, &mut Keys) -> Result<(), Fault>),
     /// It asks the home.
     Ask(fn(&mut Turn<'_>) -> Result<Asked, Fault>),
     /// The connection itself, which runs the commands that waited.
@@ -142,8 +144,15 @@ pub(crate) static COMMANDS: &[Command] = &[
     line("TYPE", 2, "TYPE key", CHECK, ONE, Run::Keys(keys::kind)),
     line("HGET", 3, "HGET key field", CHECK, ONE, Run::Keys(keys::hget)),
     line("HGETALL", 2, "HGETALL key", CHECK, ONE, Run::Keys(keys::hget_all)),
-    line("SCAN", -2, "SCAN cursor [MATCH pattern] [COUNT n] [TYPE word]", CHECK, NONE, Run::Keys(keys::scan)),
-    line("DBSIZE", 1, "DBSIZE", CHECK, NONE, Run::Keys(keys::db_size)),
+    line(
+        "SCAN",
+        -2,
+        "SCAN cursor [MATCH pattern] [COUNT n] [TYPE word]",
+        Some(Scope::Read),
+        NONE,
+        Run::Keys(keys::scan),
+    ),
+    line("DBSIZE", 1, "DBSIZE", Some(Scope::Read), NONE, Run::Keys(keys::db_size)),
     line("FLUSHDB", -1, "FLUSHDB [ASYNC|SYNC]", Some(Scope::Reset), NONE, Run::Keys(keys::flush_db)),
     line("FLUSHALL", -1, "FLUSHALL [ASYNC|SYNC]", Some(Scope::Reset), NONE, Run::Keys(keys::flush_all)),
     line("KEYS", 2, "SCAN 0 MATCH pattern", CHECK, NONE, Run::Plain(keys::all)),
@@ -183,7 +192,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     },
     parts("CONFIG", "CONFIG GET pattern [pattern …]", config::PARTS),
     parts("CLUSTER", "CLUSTER INFO|SLOTS|SHARDS|NODES|MYID", server::CLUSTER),
-    line("INFO", -1, "INFO [section …]", Some(Scope::Read), NONE, Run::Keys(info::info)),
+    line("INFO", -1, "INFO [section …]", Some(Scope::Read), NONE, Run::Look(info::info)),
     line("ROLE", 1, "ROLE", Some(Scope::Read), NONE, Run::Plain(server::role)),
     line("PING", -1, "PING [text]", None, NONE, Run::Plain(client::ping)),
     line("ECHO", 2, "ECHO text", None, NONE, Run::Plain(client::echo)),
