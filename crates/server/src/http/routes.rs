@@ -134,7 +134,7 @@ async fn respond(
         return Err(Problem::method(route.methods.names()));
     }
     let call = Call { shared, parts, peer, local };
-    call.admit(route.scope)?;
+    call.admit(route)?;
     shared.desk.metrics.http_request(place);
     let began = Instant::now();
     let answered = run(route.run, &call, body).await;
