@@ -68,7 +68,8 @@ impl Nginx {
     fn start(recipe: &str, gate: SocketAddr, upstream: SocketAddr) -> Self {
         for attempt in 0..5 {
             let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-            let folder = std::env::temp_dir().join(format!("tollgate-nginx-{}-{attempt}", std::process::id()));
+            let port = addr.port();
+            let folder = std::env::temp_dir().join(format!("tollgate-nginx-{}-{port}-{attempt}", std::process::id()));
             fs::create_dir_all(&folder).unwrap();
             let mut server = recipe.to_owned();
             for (spoken, ours) in [
@@ -141,9 +142,8 @@ fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     lines.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-#[test]
-fn nginx_passes_what_fits_and_answers_429_with_the_wait_for_the_rest() {
-    let clock = Manual::at(tollgate_core::Timestamp::new(1_790_000_000_000_000).unwrap());
+/// A server that believes the nginx beside it.
+fn start(clock: &Manual) -> Server {
     let settings = Settings {
         resp: None,
         http: Some("127.0.0.1:0".parse().unwrap()),
@@ -151,7 +151,17 @@ fn nginx_passes_what_fits_and_answers_429_with_the_wait_for_the_rest() {
         trusted_proxies: vec![trusted_proxy("127.0.0.1").unwrap()],
         ..Settings::default()
     };
-    let server = Server::start_with_clock(settings, &clock).unwrap();
+    Server::start_with_clock(settings, clock).unwrap()
+}
+
+fn clock() -> Manual {
+    Manual::at(tollgate_core::Timestamp::new(1_790_000_000_000_000).unwrap())
+}
+
+#[test]
+fn nginx_passes_what_fits_and_answers_429_with_the_wait_for_the_rest() {
+    let clock = clock();
+    let server = start(&clock);
     let upstream = Upstream::start();
     let nginx = Nginx::start(&recipe("nginx"), server.http_addr().unwrap(), upstream.addr);
     // A client that says it is others is one client all the same.
@@ -179,4 +189,38 @@ fn nginx_passes_what_fits_and_answers_429_with_the_wait_for_the_rest() {
         assert!(head.starts_with("HTTP/1.1 200 "), "without the server nobody is refused: {head}");
     }
     assert_eq!(upstream.had.load(Ordering::Relaxed), 9);
+}
+
+#[test]
+fn what_a_client_sends_beside_its_address_is_nothing_to_the_gate() {
+    let clock = clock();
+    let server = start(&clock);
+    let upstream = Upstream::start();
+    let nginx = Nginx::start(&recipe("nginx"), server.http_addr().unwrap(), upstream.addr);
+    let many: String = (0..70).map(|number| format!("X-Field-{number}: {number}\r\n")).collect();
+    let large: String = (0..3).map(|number| format!("X-Large-{number}: {}\r\n", "x".repeat(7_000))).collect();
+    let bodies = "Content-Type: text/plain\r\nContent-Length: 0\r\nCookie: a=b\r\n";
+    for headers in [
+        "Authorization: Bearer app.jwt\r\n",
+        "Authorization: Basic dXNlcjpwYXNz\r\n",
+        &many,
+        &large,
+        "Sec-Fetch-Site: cross-site\r\n",
+        bodies,
+    ] {
+        let shown = &headers[..headers.len().min(40)];
+        let head = nginx.get(headers);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{shown}: {head}");
+        assert_eq!(field(&head, "RateLimit"), Some("\"3/min\";r=2;t=60"), "the server decided {shown}");
+        clock.advance(tollgate_core::Micros::from_secs(60));
+    }
+    assert_eq!(upstream.had.load(Ordering::Relaxed), 6);
+    // As often as a wrong token would be throttled, and again: it is counted like any other request.
+    for _ in 0..3 {
+        assert!(nginx.get("Authorization: Bearer app.jwt\r\n").starts_with("HTTP/1.1 200 "));
+    }
+    for _ in 0..6 {
+        assert!(nginx.get("Authorization: Bearer app.jwt\r\n").starts_with("HTTP/1.1 429 "));
+    }
+    server.stop();
 }

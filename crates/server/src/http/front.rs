@@ -87,14 +87,18 @@ impl Front {
     }
 }
 
+/// The name that a request says it is for.
+pub(super) fn named_host(parts: &Parts) -> Result<&str, Problem> {
+    let mut named = parts.headers.get_all(header::HOST).iter();
+    match (named.next().map(|host| host.to_str()), named.next()) {
+        (Some(Ok(host)), None) => Ok(host),
+        _ => Err(Problem::wrong("expected one Host header")),
+    }
+}
+
 /// Whether the request names this server: a page of another site that had its own name point here does not
 /// (DNS rebinding). `hosts` are names beside `localhost` and its addresses.
-pub(super) fn check_host(parts: &Parts, local: SocketAddr, hosts: &[String]) -> Result<(), Problem> {
-    let mut named = parts.headers.get_all(header::HOST).iter();
-    let (first, second) = (named.next(), named.next());
-    let (Some(host), None) = (first.and_then(|host| host.to_str().ok()), second) else {
-        return Err(Problem::wrong("expected one Host header"));
-    };
+pub(super) fn check_host(host: &str, parts: &Parts, local: SocketAddr, hosts: &[String]) -> Result<(), Problem> {
     let authority = parts.uri.authority().map(|authority| authority.as_str());
     match [Some(host), authority].into_iter().flatten().find(|host| !is_ours(host, local, hosts)) {
         None => Ok(()),

@@ -130,7 +130,10 @@ fn responses(route: &Route) -> Value {
         Run::Batch => json!({"application/json": {"schema": by("BatchDecided")}}),
         Run::Policies => json!({"application/json": {"schema": by("Listed")}}),
         Run::OpenApi => json!({"application/json": {"schema": {"type": "object"}}}),
-        Run::Metrics => json!({"application/openmetrics-text": {"schema": {"type": "string"}}}),
+        Run::Metrics => json!({
+            "text/plain": {"schema": {"type": "string"}},
+            "application/openmetrics-text": {"schema": {"type": "string"}},
+        }),
         Run::Health | Run::Ready => json!({"text/plain": {"schema": {"type": "string"}}}),
         Run::Gate => Value::Null,
     };

@@ -1,6 +1,7 @@
 //! What the server says of itself: readiness, metrics, the policies that have names.
 
-use hyper::StatusCode;
+use hyper::header::ACCEPT;
+use hyper::{HeaderMap, StatusCode};
 use tollgate_core::{Policy, Request, Source};
 
 use super::bodies::{Listed, NamedPolicy};
@@ -40,8 +41,34 @@ pub(super) async fn ready(call: &Call<'_>) -> Result<Answered, Problem> {
     Ok(text("ready\n"))
 }
 
+/// In the format that everything reads, unless the newer one is asked for.
 pub(super) fn metrics(call: &Call<'_>) -> Result<Answered, Problem> {
-    let text = metrics::exposition(&call.shared.desk)
-        .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written"))?;
-    Ok(with_type(text.into_bytes(), "application/openmetrics-text; version=1.0.0; charset=utf-8"))
+    let open = wants_open_metrics(call.headers());
+    let text = metrics::exposition(&call.shared.desk);
+    let text = text.and_then(|text| if open { Ok(text) } else { metrics::plain(&text) });
+    let text = text.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written"))?;
+    let kind = if open {
+        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    } else {
+        "text/plain; version=0.0.4; charset=utf-8"
+    };
+    Ok(with_type(text.into_bytes(), kind))
+}
+
+/// Whether the type of OpenMetrics is named, and plain text is not preferred to it.
+fn wants_open_metrics(headers: &HeaderMap) -> bool {
+    let (mut open, mut plain) = (0.0_f32, 0.0_f32);
+    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    for range in lines.flat_map(|line| line.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let weight = parts.filter_map(|part| part.split_once('=')).find(|(name, _)| name.eq_ignore_ascii_case("q"));
+        let weight = weight.map_or(1.0, |(_, weight)| weight.parse().unwrap_or(0.0));
+        if kind.eq_ignore_ascii_case("application/openmetrics-text") {
+            open = open.max(weight);
+        } else if kind.eq_ignore_ascii_case("text/plain") {
+            plain = plain.max(weight);
+        }
+    }
+    open > 0.0 && open >= plain
 }

@@ -1,6 +1,6 @@
-//! What was gathered, as OpenMetrics text.
+//! What was gathered, as text: OpenMetrics, or the older format that everything reads.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -11,12 +11,44 @@ use prometheus_client::registry::Registry;
 use super::families::{Family, Labels, Values, families};
 use crate::desk::Desk;
 
-/// The text at `/metrics`.
+/// Everything, as OpenMetrics text.
 pub(crate) fn exposition(desk: &Desk) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Gathered(families(desk))));
     let mut text = String::new();
     encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// The same as Prometheus text 0.0.4, of OpenMetrics text as it is written here. There a family is called
+/// as its series are, has no unit, and is no `info`.
+pub(crate) fn plain(open: &str) -> Result<String, fmt::Error> {
+    let mut text = String::with_capacity(open.len());
+    let mut help = None;
+    for line in open.lines() {
+        let Some(comment) = line.strip_prefix("# ") else {
+            writeln!(text, "{line}")?;
+            continue;
+        };
+        let mut words = comment.splitn(3, ' ');
+        match (words.next(), words.next(), words.next()) {
+            // It is told before the type, which its name depends on.
+            (Some("HELP"), Some(_), said) => help = said,
+            (Some("TYPE"), Some(name), Some(kind)) => {
+                let (ending, kind) = match kind {
+                    "counter" => ("_total", kind),
+                    "info" => ("_info", "gauge"),
+                    _ => ("", kind),
+                };
+                if let Some(help) = help.take() {
+                    writeln!(text, "# HELP {name}{ending} {help}")?;
+                }
+                writeln!(text, "# TYPE {name}{ending} {kind}")?;
+            }
+            // UNIT and EOF.
+            _ => {}
+        }
+    }
     Ok(text)
 }
 
@@ -54,4 +86,24 @@ fn write(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
 
 fn borrowed(labels: &Labels) -> Vec<(&str, &str)> {
     labels.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_metrics_as_the_older_format() {
+        let open = "# HELP seen Seen so far.\n# TYPE seen counter\nseen_total{a=\"# TYPE b info\"} 1\n\
+                    # HELP made Its version.\n# TYPE made info\nmade_info{version=\"1\"} 1\n\
+                    # HELP took_seconds Time.\n# TYPE took_seconds histogram\n# UNIT took_seconds seconds\n\
+                    took_seconds_sum 0.5\ntook_seconds_bucket{le=\"+Inf\"} 2\n\
+                    # TYPE open gauge\nopen 3.0\n# EOF\n";
+        let older = "# HELP seen_total Seen so far.\n# TYPE seen_total counter\nseen_total{a=\"# TYPE b info\"} 1\n\
+                     # HELP made_info Its version.\n# TYPE made_info gauge\nmade_info{version=\"1\"} 1\n\
+                     # HELP took_seconds Time.\n# TYPE took_seconds histogram\n\
+                     took_seconds_sum 0.5\ntook_seconds_bucket{le=\"+Inf\"} 2\n\
+                     # TYPE open gauge\nopen 3.0\n";
+        assert_eq!(plain(open).unwrap(), older);
+    }
 }

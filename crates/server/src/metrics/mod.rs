@@ -5,7 +5,7 @@
 //! | `policy.rs` | decisions under one policy |
 //! | `histogram.rs` | how long answers took |
 //! | `families.rs` | everything that is told, gathered |
-//! | `exposition.rs` | the same as OpenMetrics text |
+//! | `exposition.rs` | the same as text, in either format |
 //!
 //! Labels are names of policies and limits, words of tables and nothing else: never a key. Callers choose
 //! policies, so only the first 100 are told apart, and their limits up to a number.
@@ -25,7 +25,7 @@ use tollgate_core::Policy;
 use crate::fault::Code;
 use crate::http;
 use crate::resp::commands::{Command, table};
-pub(crate) use exposition::exposition;
+pub(crate) use exposition::{exposition, plain};
 pub(crate) use policy::PolicyCounts;
 
 /// Policies that are counted by themselves; more are counted together.

@@ -127,3 +127,19 @@ async fn only_the_names_of_this_server_are_answered() {
     // What nginx speaks if it is not told otherwise.
     assert_eq!(tested.raw(b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1:7380\r\n\r\n").await.status, 200);
 }
+
+#[tokio::test]
+async fn where_nothing_is_free_any_name_is_answered() {
+    // A server that others reach is called by the names they have for it.
+    let tested = tested_with(With { peer: Some("192.0.2.7:50000"), ..With::default() });
+    let bearer = tested.bearer("check");
+    for host in ["gate.example:7380", "tollgate", "10.1.2.3", "localhost"] {
+        assert_eq!(tested.ask("GET", "/healthz", &[("Host", host)], "").await.status, 200, "{host}");
+        let target = "/v1/gate?policy=9/s";
+        assert_eq!(tested.ask("GET", target, &[("Host", host)], "").await.status, 401, "{host}");
+        let headers = [("Host", host), ("Authorization", bearer.as_str())];
+        assert_eq!(tested.ask("GET", target, &headers, "").await.status, 200, "{host}");
+    }
+    let two = tested.ask("GET", "/healthz", &[("Host", "a.example"), ("Host", "b.example")], "").await;
+    assert_eq!(two.status, 400);
+}

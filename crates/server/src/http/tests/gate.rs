@@ -59,6 +59,23 @@ async fn the_policy_is_the_proxys() {
 }
 
 #[tokio::test]
+async fn what_a_client_shows_to_the_service_is_no_login_where_the_gate_is_free() {
+    let mut tested = tested_with(BEHIND_NGINX);
+    for authorization in ["Bearer app.jwt", "Basic dXNlcjpwYXNz", "", "Bearer"].repeat(5) {
+        let told = tested.ask("GET", "/v1/gate?policy=100/min", &[("Authorization", authorization)], "").await;
+        assert_eq!(told.status, 200, "{authorization}");
+    }
+    let two = [("Authorization", "Bearer a"), ("Authorization", "Bearer b")];
+    assert_eq!(tested.ask("GET", "/v1/gate?policy=100/min", &two, "").await.status, 200);
+    // None of them counted as a wrong token.
+    let bearer = tested.bearer("reset");
+    assert_eq!(tested.ask("GET", "/metrics", &[("Authorization", &bearer)], "").await.status, 200);
+    tested.peer = "192.0.2.7:50000".parse().unwrap();
+    let told = tested.ask("GET", "/v1/gate?policy=100/min", &[("Authorization", "Bearer app.jwt")], "").await;
+    assert_eq!(told.status, 401, "elsewhere the gate needs a token");
+}
+
+#[tokio::test]
 async fn the_key_is_a_header_or_the_address() {
     let tested = tested_with(BEHIND_NGINX);
     let left = async |target: &str, headers: &[(&str, &str)]| {

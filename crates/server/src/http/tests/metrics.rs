@@ -5,17 +5,28 @@ use std::collections::{HashMap, HashSet};
 use super::client::{Tested, With, tested, tested_with};
 use crate::desk::Home;
 
-/// Reads OpenMetrics text as its standard has it, strictly: answers the value of each series.
-fn read(text: &str) -> HashMap<String, f64> {
+const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Reads metrics as the standard of their format has them, strictly: answers the value of each series.
+fn read(text: &str, open: bool) -> HashMap<String, f64> {
     let (mut series, mut kinds, mut ended) = (HashMap::new(), HashMap::new(), false);
+    let (mut last_help, mut last_type) = ("", "");
     for line in text.lines() {
         assert!(!ended, "lines behind EOF");
         if let Some(comment) = line.strip_prefix("# ") {
             let words: Vec<&str> = comment.splitn(3, ' ').collect();
             match words.as_slice() {
                 ["EOF"] => ended = true,
-                ["HELP", _, help] => assert!(!help.is_empty()),
+                ["HELP", name, help] => {
+                    assert!(!help.is_empty());
+                    last_help = *name;
+                }
                 ["TYPE", name, kind] => {
+                    assert_eq!(*name, last_help, "help and type are of one name");
+                    let known: &[&str] = &["counter", "gauge", "histogram", "info"];
+                    assert!(known[..if open { 4 } else { 3 }].contains(kind), "{name} {kind}");
+                    last_type = *name;
                     assert!(kinds.insert((*name).to_owned(), (*kind).to_owned()).is_none(), "{name} twice");
                 }
                 _ => panic!("{line:?}"),
@@ -28,14 +39,19 @@ fn read(text: &str) -> HashMap<String, f64> {
         if let Some(labels) = id.strip_prefix(name).filter(|labels| !labels.is_empty()) {
             labels_are_well_formed(labels);
         }
-        let family = ["_total", "_bucket", "_sum", "_count", "_info"].iter().find_map(|end| name.strip_suffix(end));
-        let kind = family.and_then(|family| kinds.get(family)).or_else(|| kinds.get(name));
-        let kind = kind.unwrap_or_else(|| panic!("{name} has no type"));
+        let kind = kinds.get(last_type).unwrap_or_else(|| panic!("{name} has no type"));
+        let ends: &[&str] = match (kind.as_str(), open) {
+            ("counter", true) => &["_total"],
+            ("info", true) => &["_info"],
+            ("histogram", _) => &["_bucket", "_sum", "_count"],
+            _ => &[""],
+        };
+        assert!(ends.contains(&name.strip_prefix(last_type).expect(name)), "{name} is no series of {last_type} {kind}");
         assert_eq!(kind == "counter", name.ends_with("_total"), "{name} {kind}");
         let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line:?}"));
         assert!(series.insert(id.to_owned(), value).is_none(), "{id} twice");
     }
-    assert!(ended, "no EOF");
+    assert_eq!(ended, open, "EOF is of OpenMetrics");
     series
 }
 
@@ -62,10 +78,41 @@ fn labels_are_well_formed(labels: &str) {
 
 async fn metrics(tested: &Tested) -> (String, HashMap<String, f64>) {
     let told = tested.get("/metrics").await;
-    assert_eq!(told.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
+    assert_eq!(told.header("content-type"), Some(PLAIN));
     let text = told.text();
-    let series = read(&text);
+    let series = read(&text, false);
     (text, series)
+}
+
+#[tokio::test]
+async fn the_format_is_the_older_one_unless_the_newer_is_asked_for() {
+    let tested = tested();
+    tested.post("/v1/check", r#"{"key": "a", "policy": "2/min"}"#).await;
+    let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;\
+                      q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+    let mut names = Vec::new();
+    for (accept, kind) in [
+        ("*/*", PLAIN),
+        ("", PLAIN),
+        ("text/plain", PLAIN),
+        ("text/html, application/json", PLAIN),
+        ("application/openmetrics-text;q=0", PLAIN),
+        ("application/openmetrics-text;q=0.1, text/plain;q=0.9", PLAIN),
+        ("application/openmetrics-text", OPEN),
+        ("text/plain;q=0.5, Application/OpenMetrics-Text; version=1.0.0", OPEN),
+        (prometheus, OPEN),
+    ] {
+        let told = tested.ask("GET", "/metrics", &[("Accept", accept)], "").await;
+        assert_eq!((told.status, told.header("content-type")), (200, Some(kind)), "{accept}");
+        let mut found: Vec<String> = read(&told.text(), kind == OPEN).into_keys().collect();
+        found.sort();
+        names.push(found);
+    }
+    assert!(names.windows(2).all(|two| two[0] == two[1]), "the series are the same");
+    let text = tested.get("/metrics").await.text();
+    for line in ["# TYPE tollgate_decisions_total counter", "# TYPE tollgate_build_info gauge"] {
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    }
 }
 
 #[tokio::test]
