@@ -98,7 +98,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route("/v1/gate", "gate", Methods::Any, Some(Scope::Check), Run::Gate, "Decide for a proxy, in status and headers"),
     route("/metrics", "metrics", Methods::Get, Some(Scope::Read), Run::Metrics, "What the server counted"),
     route("/healthz", "healthz", Methods::Get, None, Run::Health, "Whether the server runs"),
-    route("/readyz", "readyz", Methods::Get, None, Run::Ready, "Whether the server and its store answer"),
+    route("/readyz", "readyz", Methods::Get, None, Run::Ready, "Whether the server takes requests, and who decides"),
     route("/openapi.json", "openapi", Methods::Get, None, Run::OpenApi, "This document"),
 ];
 
