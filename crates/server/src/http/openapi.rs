@@ -165,7 +165,8 @@ fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
     ];
     if route.scope.is_some() {
         failures.push(("401", "A token is needed, or another one."));
-        failures.push(("403", "The token lacks the scope, or a limit refuses at the gate."));
+        failures
+            .push(("403", "The token lacks the scope; at the gate, a limit refuses, or a page of another site asks."));
         failures.push(("429", "Too many wrong tokens, or a limit refuses at the gate."));
     }
     if asked(route.run).is_some() {
