@@ -127,13 +127,15 @@ async fn respond(
     let _turn = shared.http.turn()?;
     let (parts, body) = request.into_parts();
     let free = shared.access.free(local, peer);
-    let host = named_host(&parts)?;
+    let path = parts.uri.path();
+    let found = ROUTES.iter().enumerate().find(|(_, route)| route.path == path);
+    // Who looks after servers may know no more than HTTP/1.0.
+    let is_health = found.is_some_and(|(_, route)| matches!(route.run, Run::Health | Run::Ready));
+    let host = named_host(&parts, is_health)?;
     // Where nothing is free, a page of another site gets nothing by its name: it has no token.
     if !free.is_none() {
         check_host(host, &parts, local, &shared.http.hosts)?;
     }
-    let path = parts.uri.path();
-    let found = ROUTES.iter().enumerate().find(|(_, route)| route.path == path);
     let (place, route) = found.ok_or_else(unknown)?;
     if !route.methods.has(&parts.method) {
         return Err(Problem::method(route.methods.names()));
