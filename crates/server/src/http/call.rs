@@ -65,7 +65,7 @@ impl Call<'_> {
         let Object(read) = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
             // The end of a path that is not known is written as a `?`.
-            let known = match error.path().iter().last() {
+            let known = match error.path().iter().next_back() {
                 Some(Segment::Unknown) => path.strip_suffix('?').unwrap_or(&path),
                 _ => &path,
             };
