@@ -66,6 +66,15 @@ fn both_front_ends_are_of_one_server() {
     assert!(rest.starts_with("-ERR policy: column 3"), "{told}");
     let told = ask(http, "POST /v1/check", r#"{"key": "user:42", "policy": "3/min"}"#);
     assert!(told.contains("\"allowed\":false,") && told.contains("\"limited_by\":\"3/min\""), "{told}");
+    let parts: &[&[&str]] = &[
+        &["CLIENT", "ID"],
+        &["CLIENT", "GETNAME"],
+        &["COMMAND"],
+        &["COMMAND", "COUNT"],
+        &["CONFIG", "GET", "maxmemory"],
+        &["CLUSTER", "HELP"],
+    ];
+    resp(resp_addr, parts);
     let metrics = ask(http, "GET /metrics", "");
     for line in [
         "tollgate_decisions_total{policy=\"3/min\",decision=\"allowed\"} 3",
@@ -73,6 +82,11 @@ fn both_front_ends_are_of_one_server() {
         "tollgate_denied_total{policy=\"3/min\",limit=\"3/min\"} 2",
         "tollgate_commands_total{front=\"resp\",command=\"tg.check\"} 3",
         "tollgate_commands_total{front=\"resp\",command=\"tg.peek\"} 1",
+        "tollgate_commands_total{front=\"resp\",command=\"client\"} 2",
+        "tollgate_commands_total{front=\"resp\",command=\"command\"} 2",
+        "tollgate_commands_total{front=\"resp\",command=\"config\"} 1",
+        "tollgate_commands_total{front=\"resp\",command=\"cluster\"} 1",
+        "tollgate_commands_total{front=\"resp\",command=\"quit\"} 2",
         "tollgate_commands_total{front=\"http\",command=\"check\"} 2",
         "tollgate_errors_total{front=\"resp\",code=\"ERR\"} 1",
     ] {

@@ -8,6 +8,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
 
 use super::problem::Problem;
 use super::routes::{Route, Run};
@@ -63,7 +64,15 @@ impl Call<'_> {
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let Object(read) = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
-            let place = if path == "." { String::new() } else { format!("{path}: ") };
+            // The end of a path that is not known is written as a `?`.
+            let known = match error.path().iter().next_back() {
+                Some(Segment::Unknown) => path.strip_suffix('?').unwrap_or(&path),
+                _ => &path,
+            };
+            let place = match known.strip_suffix('.').unwrap_or(known) {
+                "" => String::new(),
+                place => format!("{place}: "),
+            };
             Problem::wrong(format!("{place}{}", error.into_inner()))
         })?;
         reader.end().map_err(|error| Problem::wrong(format!("expected one JSON object: {error}")))?;

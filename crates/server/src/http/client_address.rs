@@ -14,18 +14,22 @@ use ipnet::IpNet;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
+/// Whether it is the address of a trusted proxy.
+pub(super) fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
+    trusted.iter().any(|net| net.contains(&address.to_canonical()))
+}
+
 /// The address of the client, in canonical form.
 pub(super) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
-    let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(&address));
     let mut client = peer.to_canonical();
-    if !is_trusted(client) {
+    if !is_trusted(client, trusted) {
         return client;
     }
     for line in headers.get_all(FORWARDED_FOR).iter().rev() {
         for hop in line.as_bytes().rsplit(|byte| *byte == b',') {
             let Some(address) = read(hop) else { return client };
             client = address;
-            if !is_trusted(client) {
+            if !is_trusted(client, trusted) {
                 return client;
             }
         }

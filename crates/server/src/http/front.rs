@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::http::request::Parts;
-use hyper::{StatusCode, header};
+use hyper::{StatusCode, Version, header};
 
 use ipnet::IpNet;
 
@@ -87,20 +87,27 @@ impl Front {
     }
 }
 
-/// The name that a request says it is for.
-pub(super) fn named_host(parts: &Parts) -> Result<&str, Problem> {
+/// The name that a request says it is for. It may be left out if `optional`, by who speaks a version that
+/// does not have it.
+pub(super) fn named_host(parts: &Parts, optional: bool) -> Result<Option<&str>, Problem> {
     let mut named = parts.headers.get_all(header::HOST).iter();
     match (named.next().map(|host| host.to_str()), named.next()) {
-        (Some(Ok(host)), None) => Ok(host),
+        (Some(Ok(host)), None) => Ok(Some(host)),
+        (None, _) if optional && parts.version == Version::HTTP_10 => Ok(None),
         _ => Err(Problem::wrong("expected one Host header")),
     }
 }
 
 /// Whether the request names this server: a page of another site that had its own name point here does not
 /// (DNS rebinding). `hosts` are names beside `localhost` and its addresses.
-pub(super) fn check_host(host: &str, parts: &Parts, local: SocketAddr, hosts: &[String]) -> Result<(), Problem> {
+pub(super) fn check_host(
+    host: Option<&str>,
+    parts: &Parts,
+    local: SocketAddr,
+    hosts: &[String],
+) -> Result<(), Problem> {
     let authority = parts.uri.authority().map(|authority| authority.as_str());
-    match [Some(host), authority].into_iter().flatten().find(|host| !is_ours(host, local, hosts)) {
+    match [host, authority].into_iter().flatten().find(|host| !is_ours(host, local, hosts)) {
         None => Ok(()),
         Some(host) => {
             let found = crate::fault::quoted(host.as_bytes());

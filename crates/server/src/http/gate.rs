@@ -6,18 +6,21 @@ use hyper::{Response, StatusCode};
 use tollgate_core::{Cost, EXACT};
 
 use super::call::Call;
-use super::client_address::client_address;
+use super::client_address::{client_address, is_trusted};
 use super::decide::strange;
 use super::fields;
 use super::problem::{Problem, QUOTA_EXCEEDED};
 use super::query::parameters;
 use super::routes::{Answered, bytes};
+use crate::access::Scope;
 use crate::desk::{Answer, Ask, Part, Question, Tells};
 use crate::fault::Fault;
 use crate::network::Prefix;
 
 /// The field that may hold the policy.
 const POLICY: HeaderName = HeaderName::from_static("tollgate-policy");
+/// Where the page is from that made a browser ask.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What the proxy's settings say: a client has no part in them.
 struct Asked {
@@ -27,6 +30,7 @@ struct Asked {
 }
 
 pub(super) async fn gate(call: &Call<'_>) -> Result<Answered, Problem> {
+    refuse_pages(call)?;
     let Asked { part, deny } = read(call)?;
     let question = Question::Check(Ask { part, mode: None, peek: false, tells: Tells::Full });
     let answer = call.shared.desk.answer(&question).await?;
@@ -45,6 +49,19 @@ pub(super) async fn gate(call: &Call<'_>) -> Result<Answered, Problem> {
     fields::write(policy, &decision, &details, answered.headers_mut());
     answered.headers_mut().insert(hyper::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(answered)
+}
+
+/// A page of another site can have a browser ask without a token, and spend what others may. A proxy passes
+/// on what browsers say to it.
+fn refuse_pages(call: &Call<'_>) -> Result<(), Problem> {
+    let mut sites = call.headers().get_all(FETCH_SITE).iter();
+    let foreign = sites.any(|site| site == "cross-site" || site == "same-site");
+    if !foreign || !call.free.has(Scope::Check) || is_trusted(call.peer.ip(), &call.shared.http.trusted) {
+        return Ok(());
+    }
+    let text = "expected no request of another site's page (Sec-Fetch-Site); a proxy that passes this header on is \
+                named with --trusted-proxy";
+    Err(Problem::new(StatusCode::FORBIDDEN, text))
 }
 
 fn read(call: &Call<'_>) -> Result<Asked, Problem> {

@@ -154,14 +154,19 @@ fn responses(route: &Route) -> Value {
 
 /// The other statuses of a route.
 fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
+    let unavailable = match route.run {
+        Run::Ready => "The server is about to end, or too many requests are in hand.",
+        _ => "Too many requests are in hand, or the store behind the server does not answer.",
+    };
     let mut failures = vec![
         ("400", "The request is wrong: the detail says what was expected."),
         ("421", "The Host header names another server."),
-        ("503", "Too many requests are in hand, or the store behind the server does not answer."),
+        ("503", unavailable),
     ];
     if route.scope.is_some() {
         failures.push(("401", "A token is needed, or another one."));
-        failures.push(("403", "The token lacks the scope, or a limit refuses at the gate."));
+        failures
+            .push(("403", "The token lacks the scope; at the gate, a limit refuses, or a page of another site asks."));
         failures.push(("429", "Too many wrong tokens, or a limit refuses at the gate."));
     }
     if asked(route.run).is_some() {

@@ -98,7 +98,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route("/v1/gate", "gate", Methods::Any, Some(Scope::Check), Run::Gate, "Decide for a proxy, in status and headers"),
     route("/metrics", "metrics", Methods::Get, Some(Scope::Read), Run::Metrics, "What the server counted"),
     route("/healthz", "healthz", Methods::Get, None, Run::Health, "Whether the server runs"),
-    route("/readyz", "readyz", Methods::Get, None, Run::Ready, "Whether the server and its store answer"),
+    route("/readyz", "readyz", Methods::Get, None, Run::Ready, "Whether the server takes requests, and who decides"),
     route("/openapi.json", "openapi", Methods::Get, None, Run::OpenApi, "This document"),
 ];
 
@@ -127,13 +127,15 @@ async fn respond(
     let _turn = shared.http.turn()?;
     let (parts, body) = request.into_parts();
     let free = shared.access.free(local, peer);
-    let host = named_host(&parts)?;
+    let path = parts.uri.path();
+    let found = ROUTES.iter().enumerate().find(|(_, route)| route.path == path);
+    // Who looks after servers may know no more than HTTP/1.0.
+    let is_health = found.is_some_and(|(_, route)| matches!(route.run, Run::Health | Run::Ready));
+    let host = named_host(&parts, is_health)?;
     // Where nothing is free, a page of another site gets nothing by its name: it has no token.
     if !free.is_none() {
         check_host(host, &parts, local, &shared.http.hosts)?;
     }
-    let path = parts.uri.path();
-    let found = ROUTES.iter().enumerate().find(|(_, route)| route.path == path);
     let (place, route) = found.ok_or_else(unknown)?;
     if !route.methods.has(&parts.method) {
         return Err(Problem::method(route.methods.names()));

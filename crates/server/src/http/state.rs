@@ -20,25 +20,23 @@ pub(super) fn policies(call: &Call<'_>) -> Listed {
     Listed { policies: call.shared.desk.policies.listed().iter().map(named).collect() }
 }
 
-/// Ready while the server stays and its store decides.
+/// Ready while the server stays. It is also ready while its store is away: it decides then too, and whoever
+/// takes away what is not ready would take all servers of that store away at once.
 pub(super) async fn ready(call: &Call<'_>) -> Result<Answered, Problem> {
-    let away = |detail: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(1);
     if *call.shared.stopping.borrow() {
-        return Err(away("the server is about to end"));
+        let detail = "the server is about to end";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(1));
     }
-    if let Home::Redis(redis) = &call.shared.desk.home {
-        let decided = match "1/s".parse::<Policy>().map(|policy| policy.with_name(READY_NAME)) {
-            Ok(Ok(policy)) => {
-                let request = Request { peek: true, ..Request::ONE };
-                call.shared.desk.home.store().check(&policy, READY_KEY, request).await
-            }
-            _ => return Err(away("the server cannot ask its store")),
-        };
-        if !decided.is_ok_and(|decision| decision.source == Source::Home) || redis.stats().open_breakers > 0 {
-            return Err(away("the store does not answer; decisions are made by each policy's on_error"));
-        }
-    }
-    Ok(text("ready\n"))
+    let by_store = store_decides(&call.shared.desk.home).await;
+    Ok(text(if by_store { "ready\n" } else { "ready, deciding in the store's place\n" }))
+}
+
+async fn store_decides(home: &Home) -> bool {
+    let Home::Redis(redis) = home else { return true };
+    let Ok(Ok(policy)) = "1/s".parse::<Policy>().map(|policy| policy.with_name(READY_NAME)) else { return false };
+    let request = Request { peek: true, ..Request::ONE };
+    let decided = home.store().check(&policy, READY_KEY, request).await;
+    decided.is_ok_and(|decision| decision.source == Source::Home) && redis.stats().open_breakers == 0
 }
 
 /// In the format that everything reads, unless the newer one is asked for.

@@ -138,11 +138,14 @@ impl Metrics {
         counts
     }
 
-    /// Counts a run of a command of the table.
+    /// Counts a run of a command of the table; a part of one is counted as the whole.
     pub(crate) fn command(&self, command: &'static Command) {
         // Its place by its address: quicker than to look for it.
-        let from = std::ptr::from_ref(command).addr().checked_sub(table::COMMANDS.as_ptr().addr());
-        let counter = from.and_then(|from| self.commands.get(from / size_of::<Command>()));
+        let address = std::ptr::from_ref(command);
+        let from = address.addr().checked_sub(table::COMMANDS.as_ptr().addr());
+        let place = from.map(|from| from / size_of::<Command>()).filter(|place| *place < table::COMMANDS.len());
+        let whole = || table::COMMANDS.iter().position(|whole| whole.parts.as_ptr_range().contains(&address));
+        let counter = place.or_else(whole).and_then(|place| self.commands.get(place));
         counter.inspect(|counter| add(counter, 1));
     }
 

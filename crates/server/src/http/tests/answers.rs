@@ -160,6 +160,19 @@ async fn the_server_tells_its_health_and_its_document() {
         let told = tested.ask("HEAD", path, &[], "").await;
         assert_eq!((told.status, told.body.len()), (200, 0));
     }
+    // Who speaks HTTP/1.0 need not name the server to learn that it is well, and no more than that.
+    for (head, status) in [
+        ("GET /healthz HTTP/1.0", 200),
+        ("HEAD /readyz HTTP/1.0", 200),
+        ("GET http://evil.example/healthz HTTP/1.0", 421),
+        ("GET /healthz HTTP/1.0\r\nHost: evil.example", 421),
+        ("GET /healthz HTTP/1.1", 400),
+        ("GET /metrics HTTP/1.0", 400),
+        ("GET /v1/gate?policy=9/s HTTP/1.0", 400),
+        ("GET /nowhere HTTP/1.0", 400),
+    ] {
+        assert_eq!(tested.raw(format!("{head}\r\n\r\n").as_bytes()).await.status, status, "{head}");
+    }
     let document = tested.get("/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");
     for route in crate::http::ROUTES {

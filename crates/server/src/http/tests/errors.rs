@@ -44,6 +44,15 @@ async fn wrong_bodies_say_what_was_expected_and_change_nothing() {
             assert!(told.problem().contains(said), "{body}: {}", told.problem());
         }
     }
+    // What is not whole has no place to name, or the last one that was begun.
+    for (path, body, said) in [
+        ("/v1/check", "", "EOF while parsing a value at line 1 column 0"),
+        ("/v1/check", "{", "EOF while parsing an object at line 1 column 1"),
+        ("/v1/check", "{5", "key must be a string at line 1 column 2"),
+        ("/v1/batch", r#"{"items": [{"#, "items[0]: EOF while parsing an object at line 1 column 12"),
+    ] {
+        assert_eq!(tested.post(path, body).await.problem(), said, "{body}");
+    }
     let long = format!(r#"{{"key": "{}", "policy": "1/s"}}"#, "é".repeat(257));
     assert!(tested.post("/v1/check", &long).await.problem().contains("512 bytes"));
     let in_batch = r#"{"items": [{"key": "a", "policy": "1/s"}, {"key": "a", "policy": "1/s", "cost": "x"}]}"#;

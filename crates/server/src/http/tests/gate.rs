@@ -76,6 +76,32 @@ async fn what_a_client_shows_to_the_service_is_no_login_where_the_gate_is_free()
 }
 
 #[tokio::test]
+async fn pages_of_other_sites_spend_nothing() {
+    let browser = tested();
+    let ask = async |tested: &super::client::Tested, headers: &[(&str, &str)]| {
+        tested.ask("GET", "/v1/gate?policy=9/min", headers, "").await
+    };
+    for site in ["cross-site", "same-site"] {
+        let told = ask(&browser, &[("Sec-Fetch-Site", site)]).await;
+        assert_eq!((told.status, told.header("tollgate-remaining")), (403, None), "{site}");
+        assert!(told.problem().contains("--trusted-proxy"), "{site}");
+    }
+    let told = ask(&browser, &[("Sec-Fetch-Site", "none"), ("Sec-Fetch-Site", "cross-site")]).await;
+    assert_eq!(told.status, 403);
+    for (site, left) in [("same-origin", "8"), ("none", "7")] {
+        let told = ask(&browser, &[("Sec-Fetch-Site", site)]).await;
+        assert_eq!((told.status, told.header("tollgate-remaining")), (200, Some(left)), "{site}");
+    }
+    // A proxy passes on what the browsers of its clients say.
+    let proxy = tested_with(BEHIND_NGINX);
+    assert_eq!(ask(&proxy, &[("Sec-Fetch-Site", "cross-site")]).await.status, 200);
+    let elsewhere = tested_with(With { peer: Some("192.0.2.7:50000"), ..With::default() });
+    let bearer = elsewhere.bearer("check");
+    let headers = [("Sec-Fetch-Site", "cross-site"), ("Authorization", bearer.as_str())];
+    assert_eq!(ask(&elsewhere, &headers).await.status, 200, "who has a token is no page");
+}
+
+#[tokio::test]
 async fn the_key_is_a_header_or_the_address() {
     let tested = tested_with(BEHIND_NGINX);
     let left = async |target: &str, headers: &[(&str, &str)]| {
