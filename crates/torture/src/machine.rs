@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tollgate_servers::{Error, Server};
 
@@ -35,6 +36,15 @@ pub(crate) fn memory_of(process: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// The time that all threads of a process have worked, by the system's ticks of a hundredth of a second.
+pub(crate) fn worked(process: u32) -> Duration {
+    let line = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything: the state is the third field, these the 14th and 15th.
+    let behind = line.rsplit_once(')').map_or("", |(_, behind)| behind);
+    let ticks: u64 = behind.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 /// The memory that the system has in use for all connections of the machine, in kilobytes.

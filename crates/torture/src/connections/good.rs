@@ -1,5 +1,8 @@
 //! The good client: one question after the other, in turn over a few connections, and now and then over a new
 //! one, with the token. How long it took, and what was not answered as it should be.
+//!
+//! Every other question goes to the server's twin, which nobody attacks: what the machine does to both is not
+//! the server's fault.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,13 +35,20 @@ pub(super) struct Reach {
 pub(super) struct Good {
     reach: Reach,
     clients: Vec<Client>,
+    twins: Vec<Client>,
 }
+
+/// Microseconds of questions, sorted at the end.
+#[derive(Debug, Default)]
+pub(super) struct Took(Vec<u32>);
 
 /// What it saw.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Microseconds of each question, sorted.
-    took: Vec<u32>,
+    /// Microseconds of each question.
+    pub(super) took: Took,
+    /// The same of the twin.
+    pub(super) twin: Took,
     /// Connections made anew, and the microseconds of the slowest, with its login and question.
     pub(super) anew: u64,
     pub(super) slowest_anew: u32,
@@ -54,9 +64,10 @@ impl Reach {
 }
 
 impl Good {
-    pub(super) fn new(reach: Reach) -> io::Result<Self> {
-        let clients = (0..STAYING).map(|_| reach.connect()).collect::<io::Result<_>>()?;
-        Ok(Self { reach, clients })
+    /// A client of a server, and of its twin.
+    pub(super) fn new(reach: Reach, twin: &Reach) -> io::Result<Self> {
+        let staying = |reach: &Reach| (0..STAYING).map(|_| reach.connect()).collect::<io::Result<_>>();
+        Ok(Self { clients: staying(&reach)?, twins: staying(twin)?, reach })
     }
 
     /// Asks until it is told to stop.
@@ -69,7 +80,7 @@ impl Good {
             let place = number as usize % self.clients.len();
             let start = Instant::now();
             match check(&mut self.clients[place], number % KEYS) {
-                Ok(()) => seen.note(start),
+                Ok(()) => seen.took.note(start),
                 Err(error) => {
                     seen.complain(&error);
                     // The next question is over another connection, if there is one.
@@ -77,6 +88,10 @@ impl Good {
                         self.clients[place] = client;
                     }
                 }
+            }
+            let start = Instant::now();
+            if check(&mut self.twins[place], number % KEYS).is_ok() {
+                seen.twin.note(start);
             }
             if anew.elapsed() >= ANEW {
                 anew = Instant::now();
@@ -87,7 +102,8 @@ impl Good {
                 seen.anew += 1;
             }
         }
-        seen.took.sort_unstable();
+        seen.took.0.sort_unstable();
+        seen.twin.0.sort_unstable();
         seen
     }
 
@@ -124,25 +140,27 @@ fn check(client: &mut Client, number: u64) -> io::Result<()> {
 }
 
 impl Seen {
-    fn note(&mut self, start: Instant) {
-        if self.took.len() < MOST_KEPT {
-            self.took.push(micros(start));
-        }
-    }
-
     fn complain(&mut self, error: &io::Error) {
         self.failed += 1;
         self.failure.get_or_insert_with(|| error.to_string());
     }
+}
+
+impl Took {
+    fn note(&mut self, start: Instant) {
+        if self.0.len() < MOST_KEPT {
+            self.0.push(micros(start));
+        }
+    }
 
     pub(super) fn calls(&self) -> usize {
-        self.took.len()
+        self.0.len()
     }
 
     /// The microseconds within which so many in a thousand were answered.
     pub(super) fn within(&self, of_a_thousand: usize) -> u32 {
-        let place = (self.took.len() * of_a_thousand).div_ceil(1_000).saturating_sub(1);
-        self.took.get(place).copied().unwrap_or_default()
+        let place = (self.0.len() * of_a_thousand).div_ceil(1_000).saturating_sub(1);
+        self.0.get(place).copied().unwrap_or_default()
     }
 }
 

@@ -1,8 +1,9 @@
 //! What came of an attack against the promises.
 
+use super::Sizes;
 use super::attack::{Kind, Must, split};
+use super::good::{self, Took};
 use super::round::{Outcome, Stage};
-use super::{Sizes, good};
 use crate::Report;
 use crate::timing::is_judged;
 
@@ -13,14 +14,16 @@ const AT_THE_DOOR: usize = 2;
 /// How much slower the good client may become.
 const SLOWER: f64 = 2.0;
 
-/// How much slower the good client became, by its p99.
-pub(super) fn ratio(outcome: &Outcome) -> f64 {
-    f64::from(outcome.during.within(990)) / f64::from(outcome.before.within(990).max(1))
+/// How much slower the good client became, by its p99: than it was before, and than it is at the twin.
+pub(super) fn ratios(outcome: &Outcome) -> [f64; 2] {
+    let p99 = |took: &Took| f64::from(took.within(990).max(1));
+    let now = p99(&outcome.during.took);
+    [now / p99(&outcome.before.took), now / p99(&outcome.during.twin)]
 }
 
-/// Whether it became no slower than it may.
-pub(super) fn is_met(outcome: &Outcome) -> bool {
-    ratio(outcome) <= SLOWER
+/// Whether it became no slower than it may, by each.
+pub(super) fn are_met(outcome: &Outcome) -> [bool; 2] {
+    ratios(outcome).map(|ratio| ratio <= SLOWER)
 }
 
 pub(super) fn judge(report: &mut Report, kind: &Kind, sizes: &Sizes, stage: &Stage, outcome: &Outcome) {
@@ -34,7 +37,9 @@ pub(super) fn judge(report: &mut Report, kind: &Kind, sizes: &Sizes, stage: &Sta
         report.demand(seen.failed == 0, || {
             format!("{name}: {when}, the good client failed {} times: {why}", seen.failed)
         });
-        report.demand(seen.calls() > 0 && seen.anew > 0, || format!("{name}: {when}, the good client asked nothing"));
+        report.demand(seen.took.calls() > 0 && seen.anew > 0, || {
+            format!("{name}: {when}, the good client asked nothing")
+        });
     }
     let most_files = stage.files + sizes.caps.connections + AT_THE_DOOR;
     report.demand(most.files <= most_files, || {
@@ -50,9 +55,9 @@ pub(super) fn judge(report: &mut Report, kind: &Kind, sizes: &Sizes, stage: &Sta
     report.demand(figures.tried > 0, || format!("{name}: nobody attacked"));
     must(report, kind, sizes, outcome);
     if is_judged() {
-        report.demand(is_met(outcome), || {
-            let (now, then) = (during.within(990), before.within(990));
-            format!("{name}: p99 of the good client {now} us, before {then} us: expected at most {SLOWER} times")
+        report.demand(are_met(outcome) != [false; 2], || {
+            let [now, then, twin] = [&during.took, &before.took, &during.twin].map(|took| took.within(990));
+            format!("{name}: p99 {now} us, before {then} us, at the twin {twin} us: expected at most {SLOWER} times")
         });
     }
 }

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Sizes;
 use super::attack::{Figures, Kind, Plan, VICTIM};
 use super::good::{self, Good, Reach, Seen};
 use super::identity::Identity;
 use super::program::Program;
 use super::server::Server;
 use super::watch::{Most, Watch};
+use super::{Caps, Sizes};
 use crate::Failure;
 
 /// How long attackers may take to leave, and the server to notice.
@@ -24,9 +24,10 @@ const BEFORE: Duration = Duration::from_secs(3);
 /// How long it asks before anything is measured.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// A server and the good client that stays with it.
+/// A server, its twin that nobody attacks, and the good client that stays with both.
 pub(super) struct Stage {
     pub(super) server: Arc<Server>,
+    _twin: Server,
     reach: Reach,
     good: Mutex<Good>,
     /// Files without any connection, and memory after the first questions.
@@ -58,15 +59,19 @@ pub(super) struct Outcome {
     /// What is wrong with the answers afterwards.
     pub(super) wrong: Option<String>,
     pub(super) lasted: Duration,
+    /// Time that the server's threads worked meanwhile.
+    pub(super) worked: Duration,
 }
 
 impl Stage {
-    pub(super) fn new(server: Server, tls: Option<&Identity>, token: &str) -> Result<Self, Failure> {
-        let tls = tls.map(|identity| Arc::clone(&identity.trusted));
-        let reach = Reach { to: server.resp, tls, token: token.to_owned() };
+    pub(super) fn new(caps: Caps, identity: &Identity, is_tls: bool) -> Result<Self, Failure> {
+        let [server, twin] = [Server::start(caps, identity, is_tls)?, Server::start(caps, identity, is_tls)?];
+        let tls = is_tls.then(|| Arc::clone(&identity.trusted));
+        let reach = Reach { to: server.resp, tls, token: identity.token.text().to_owned() };
         let files = server.files();
-        let mut stage =
-            Self { good: Mutex::new(Good::new(reach.clone())?), server: Arc::new(server), reach, files, memory: 0 };
+        let good = Good::new(reach.clone(), &Reach { to: twin.resp, ..reach.clone() })?;
+        let (good, server) = (Mutex::new(good), Arc::new(server));
+        let mut stage = Self { server, _twin: twin, reach, good, files, memory: 0 };
         // The first questions make the server touch what it works with.
         stage.measure(|| {
             std::thread::sleep(FIRST);
@@ -101,9 +106,9 @@ impl Round<'_> {
             Ok(())
         })?;
         let watch = Watch::start(server);
-        let start = Instant::now();
+        let (start, worked) = (Instant::now(), server.worked());
         let (figures, during) = stage.measure(|| self.attack())?;
-        let lasted = start.elapsed();
+        let (lasted, worked) = (start.elapsed(), server.worked().saturating_sub(worked));
         let most = watch.end()?;
         let closed = || server.files() <= stage.files + good::STAYING;
         let until = Instant::now() + LEAVING;
@@ -123,6 +128,7 @@ impl Round<'_> {
             is_closed,
             wrong: wrong.err().map(|error| error.to_string()),
             lasted,
+            worked,
         })
     }
 

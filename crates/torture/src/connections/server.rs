@@ -79,6 +79,11 @@ impl Server {
         machine::memory_of(&self.id.to_string())
     }
 
+    /// Time that its threads have worked.
+    pub(super) fn worked(&self) -> Duration {
+        machine::worked(self.id)
+    }
+
     pub(super) fn is_alive(&self) -> bool {
         self.program().is_alive()
     }
