@@ -85,7 +85,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "64M")]
     pub(crate) keys: usize,
 
-    /// Threads that serve connections [default: as many as there are cores]
+    /// Threads that serve connections [default: half as many as there are cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 
