@@ -28,6 +28,8 @@ fn dialects_are_decided_where_the_keys_are() {
     let redis = Server::start().unwrap();
     let (store, stop, thread) = open(redis.url(), Packaging::default());
     let mut desk = Desk::with(Settings { store: Some(store), ..Settings::default() });
+    // Clients ask this before they believe that a server is ready.
+    assert!(desk.ask("INFO").contains("loading:0"));
     desk.expect(&[
         ("FCALL fixed_window 1 f 1 60", "*2 $5 allow *3 $1 1 $2 60 $1 0"),
         ("FCALL fixed_window 1 f 1 60", "*2 $5 block *3 $1 1 $2 60 $1 0"),
