@@ -26,7 +26,8 @@
 //! | `spacing.rs` | a least time between charges |
 //! | `combine.rs` | several limits, all charged or none; the exact wait |
 //! | `state.rs` | a key's cells under changing policies |
-//! | `words.rs` | a state as integers |
+//! | `words.rs`, `written.rs` | states as integers; limits, policies and keys as integers |
+//! | `glob.rs` | which names match a pattern |
 //! | `together.rs` | several keys, all charged or none |
 //! | `clock.rs`, `store.rs` | the seams: where time is read, where state is kept |
 //! | `explain.rs` | promises and decisions in words |
@@ -36,6 +37,7 @@ mod clock;
 mod combine;
 mod decision;
 mod explain;
+mod glob;
 mod limit;
 mod log;
 pub mod lua;
@@ -51,11 +53,13 @@ mod together;
 mod units;
 mod window;
 mod words;
+mod written;
 
 pub use clock::Clock;
 pub use combine::{decide, decide_packed, decide_with, expires_after, refund};
 pub use decision::{Decision, Detail, Source};
 pub use explain::{Explanation, LimitExplanation, Standing, explain, promises};
+pub use glob::matches;
 pub use limit::{Cell, LONGEST_NAME, Limit, LimitId, is_word};
 pub use log::LogState;
 pub use options::{Align, LONGEST, Options, Part as PolicyPart, Problem, Takes};

@@ -1,5 +1,7 @@
 //! What is asked: a cost, a mode, and whether it is only a look.
 
+use crate::decision::Decision;
+use crate::policy::Policy;
 use crate::units::EXACT;
 
 /// What happens to a request that does not fit.
@@ -97,6 +99,17 @@ impl Request {
     #[must_use]
     pub const fn wait_for(self, units: u64) -> Self {
         Self { wait_for: Some(units), ..self }
+    }
+
+    /// The units that this request had recorded, given its decision under `policy`: what has to be charged
+    /// again, whether it fits or not, to leave the same behind. A refusal in uniform mode may leave something
+    /// behind though no more could be counted.
+    pub fn leaves(&self, policy: &Policy, decision: &Decision) -> u64 {
+        match self.mode.unwrap_or(policy.mode()) {
+            _ if self.peek => 0,
+            Mode::Uniform => self.cost.get(),
+            Mode::Binary | Mode::Nary => decision.charged,
+        }
     }
 
     /// The units that must fit for a request of this mode to be allowed.

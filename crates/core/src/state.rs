@@ -74,6 +74,33 @@ impl KeyState {
         self.cells.push(cell);
     }
 
+    /// Keeps no more room than its cells need.
+    pub(crate) fn shrink(&mut self) {
+        self.limits.shrink_to_fit();
+        self.cells.shrink_to_fit();
+    }
+
+    /// The same without what has expired at `t`, in the order of limit ids: states that remember the same are
+    /// then equal, whatever order their policies came in.
+    #[must_use]
+    pub fn sorted(self, t: Timestamp) -> Self {
+        let cells = self.limits.into_iter().zip(self.cells);
+        let mut left: Vec<_> = cells.filter(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO).collect();
+        left.sort_by(|(a, _), (b, _)| a.id().cmp(b.id()));
+        let (limits, cells) = left.into_iter().unzip();
+        Self { limits, cells }
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// A time not after the latest charge: see [`Cell::latest`].
+    pub fn latest(&self) -> Timestamp {
+        self.cells.iter().map(Cell::latest).max().unwrap_or_default()
+    }
+
     /// Makes sure that the next charge takes no more memory: see [`Cell::thin`].
     pub fn thin(&mut self) {
         self.cells.iter_mut().for_each(Cell::thin);

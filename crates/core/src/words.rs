@@ -20,9 +20,34 @@ const SHORT: usize = 8;
 pub struct Writer(Vec<u8>);
 
 impl Writer {
+    /// Writes behind `bytes`.
+    pub fn behind(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     /// Writes a word.
     pub fn put(&mut self, word: u64) {
         self.0.extend_from_slice(&word.to_le_bytes());
+    }
+
+    /// How many bytes are written.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Forgets what was written; its memory is used again.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The bytes written so far.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// The bytes written.
@@ -104,8 +129,9 @@ impl Words for LogState {
     }
 
     fn read(from: &mut Reader<'_>) -> Option<Self> {
-        let (total, newest) = (from.take()?, from.moment()?);
-        Some(Self::from_parts(total, newest, Micros::new(from.at_most(EXACT)?)))
+        // A caller that brings its own time and sets it back can push the log's clock beyond any moment.
+        let (total, newest) = (from.take()?, Timestamp::from_word(from.take()?));
+        Some(Self::from_parts(total, newest, Micros::new(from.take()?)))
     }
 
     fn latest(&self) -> Timestamp {
@@ -164,7 +190,7 @@ impl<E: Entry> Log for Ring<E> {
         let mut ring = Self::default();
         let (mut latest, mut left) = (None, EXACT);
         for _ in 0..len {
-            let (at, before) = (from.at_most(EXACT)?, from.at_most(E::MASK)?);
+            let (at, before) = (from.take()?, from.at_most(E::MASK)?);
             let (entry, held) = (E::pack(at, before), state.total().wrapping_sub(before) & E::MASK);
             // Times rise and what is left falls, and an entry too far off to be told from others is none
             // of ours.

@@ -1,6 +1,6 @@
 //! No bytes make a dialect panic, and a call that is read can be run.
 
-use tollgate_core::{KeyState, Timestamp};
+use tollgate_core::{KeyState, Policy, Reader, Timestamp, Writer};
 use tollgate_dialects::{DIALECTS, Dialect, RollingOptions, Usage};
 
 /// A small generator of its own, so that a failure can be run again.
@@ -137,6 +137,18 @@ impl Random {
     }
 }
 
+/// What a data directory holds of a dialect reads back equal, whatever its limits are and its callers did.
+fn assert_written(policy: &Policy, state: &KeyState) {
+    let mut to = Writer::default();
+    policy.write(&mut to);
+    state.write(&mut to);
+    let words = to.into_bytes();
+    let from = &mut Reader::new(&words);
+    assert_eq!(Policy::read(from).as_ref(), Some(policy));
+    assert_eq!(KeyState::read(from).as_ref(), Some(state));
+    assert!(from.is_done());
+}
+
 #[test]
 fn no_bytes_make_a_dialect_panic() {
     const TRIES: usize = 60_000;
@@ -159,6 +171,7 @@ fn no_bytes_make_a_dialect_panic() {
                             told += 1;
                         }
                     }
+                    assert_written(call.policy(), &state);
                 }
                 Err(error) => {
                     let message = error.to_string();

@@ -42,7 +42,7 @@ impl Words for State {
 
     fn read(from: &mut Reader<'_>) -> Option<Self> {
         let (start, level) = (from.moment()?, f64::from_bits(from.take()?));
-        (0.0..=EXACT as f64).contains(&level).then_some(Self { start, level })
+        (0.0..=HIGHEST).contains(&level).then_some(Self { start, level })
     }
 
     fn latest(&self) -> Timestamp {

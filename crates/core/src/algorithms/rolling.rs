@@ -41,7 +41,7 @@ impl Words for State {
     }
 
     fn read(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self { head: Words::read(from)?, anchor: from.moment()? })
+        Some(Self { head: Words::read(from)?, anchor: Timestamp::from_word(from.take()?) })
     }
 
     fn latest(&self) -> Timestamp {
@@ -61,7 +61,7 @@ impl Rolling {
     /// The first moment not before the cell's time, which is anchor + cell * period / buckets.
     fn cell_time_up(&self, state: &State, cell: u64) -> Timestamp {
         let (whole, rest) = muldiv(cell, self.period.get(), self.buckets);
-        state.anchor.plus(Micros::new(whole + u64::from(rest > 0)))
+        state.anchor.plus(Micros::new(whole.saturating_add(u64::from(rest > 0))))
     }
 
     fn leaves(&self, state: &State, cell: u64) -> Timestamp {
@@ -73,7 +73,7 @@ impl Rolling {
         let since = now.since(state.anchor).get();
         match newest {
             // time of the newest + one step >= now
-            Some(cell) if now <= self.cell_time_down(state, cell + 1) => cell,
+            Some(cell) if now <= self.cell_time_down(state, cell.saturating_add(1)) => cell,
             _ => muldiv(since, self.buckets, self.period.get()).0,
         }
     }

@@ -53,7 +53,7 @@ impl Sliding {
         if self.grain == Micros::new(1) {
             return now.get();
         }
-        now.floor_to(self.grain).get() + self.grain.get() - 1
+        now.floor_to(self.grain).get().saturating_add(self.grain.get() - 1)
     }
 }
 
@@ -73,8 +73,11 @@ impl Algorithm for Sliding {
             if grain == Micros::ZERO || grain > period {
                 return Err(Problem::new(Part::Option("grain"), "a grain from 1us up to the period", GRAIN_EXAMPLE));
             }
-            sliding.grain = grain;
-            sliding.entries = count.min(period.get() / grain.get() + 2);
+            if grain > Micros::new(1) {
+                // A window touches one cell more than it has, and one that has just left is still there.
+                sliding.grain = grain;
+                sliding.entries = count.min(period.get() / grain.get() + 2);
+            }
             if sliding.entries > MOST_ENTRIES {
                 let expected = format!("a grain of at least {}", Micros::new(period.get().div_ceil(MOST_ENTRIES - 2)));
                 return Err(Problem::new(Part::Option("grain"), expected, GRAIN_EXAMPLE));
