@@ -1,4 +1,4 @@
-//! Who a key is to the store: 84 bits of a hash with a secret seed, and its policy's name.
+//! Who a key is to the store: 82 bits of a hash with a secret seed, and its policy's name.
 //!
 //! The key itself is not kept. Two keys that share an identity share a limit; among ten million
 //! keys that happens to any two with a probability of one in 10^11. The seed is drawn for each
@@ -7,15 +7,15 @@
 //! keys, might learn about it.
 
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
 
 /// The bits of an identity kept beside the print.
-pub(crate) const TAG_BITS: u32 = 20;
+pub(crate) const TAG_BITS: u32 = 18;
 /// The bits that tell policy names apart.
-pub(crate) const NAME_BITS: u32 = 12;
+pub(crate) const NAME_BITS: u32 = 14;
 
 /// The identity of a key under a policy name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,12 @@ impl Ident {
     pub(crate) fn new(print: u64, rest: u64, name: u16) -> Self {
         let tag = (rest >> (u64::BITS - TAG_BITS)) as u32;
         Self { print: print.max(1), mark: tag << NAME_BITS | u32::from(name), shard: rest as u32 }
+    }
+
+    /// A mark as stores had them that knew 4,096 names: two bits more of the hash, two less of the name.
+    pub(crate) fn mark_of_12_bits(mark: u32) -> u32 {
+        const NAME: u32 = 12;
+        mark >> NAME >> (NAME_BITS - NAME) << NAME_BITS | mark & ((1 << NAME) - 1)
     }
 
     /// The number of the name that a mark belongs to.
@@ -69,10 +75,20 @@ impl Secret {
     }
 
     /// The constants this secret tells of. Those of another process, met in a snapshot, are made once more
-    /// and kept.
+    /// and kept: one for each process whose snapshots this one reads.
     fn seeds(&self) -> &'static [SharedSeed; 2] {
+        static OTHERS: Mutex<Vec<&'static Constants>> = Mutex::new(Vec::new());
         let process = Self::process();
-        if process.0 == self.0[2] { &process.1 } else { &Box::leak(Box::new(Self::constants(self.0[2]))).1 }
+        if process.0 == self.0[2] {
+            return &process.1;
+        }
+        let mut others = OTHERS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(known) = others.iter().find(|known| known.0 == self.0[2]) {
+            return &known.1;
+        }
+        let made = &*Box::leak(Box::new(Self::constants(self.0[2])));
+        others.push(made);
+        &made.1
     }
 
     /// A word nobody can foretell without the secret, by SipHash.
@@ -148,6 +164,15 @@ mod tests {
         let idents = Idents::new(&Secret::random(), "", 0);
         let key = |tenant: &[u8]| idents.of(&[tenant, &zero, b"/api/xyz"].concat());
         assert!(key(b"tenant-A").print != key(b"tenant-B").print && key(b"tenant-A").mark != key(b"tenant-B").mark);
+    }
+
+    #[test]
+    fn a_mark_of_fewer_names_is_the_one_its_key_has_now() {
+        for (rest, name) in [(0, 0), (u64::MAX, 4_095), (0x1234_5678_9abc_def0, 77), (1 << 44, 1), (3 << 44, 1)] {
+            let before = ((rest >> 44) as u32) << 12 | u32::from(name);
+            let now = Ident::new(1, rest, name).mark;
+            assert_eq!((Ident::mark_of_12_bits(before), Ident::name(now)), (now, name));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! | `decide.rs` | deciding a known key, without a lock |
 //! | `shared.rs` | what clones share, and what needs the lock of a shard |
 //! | `together.rs`, `held.rs` | several keys at once; a key in hand |
+//! | `replay.rs` | what was decided before, told again; a key's state, out and in |
 //! | `shard.rs` | the table: two buckets a key, grown one at a time |
 //! | `slot.rs` | a key's place: four atomic words, no lock to read |
 //! | `record.rs` | what two words cannot hold, and what of it a slot mirrors |
@@ -27,6 +28,7 @@ mod ident;
 mod memory;
 mod names;
 mod record;
+mod replay;
 mod seam;
 mod segments;
 mod shard;

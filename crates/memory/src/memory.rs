@@ -8,7 +8,7 @@ use crate::clock::Source;
 use crate::decide::{BATCH, decide_cells};
 use crate::ident::{Ident, NAME_BITS, Secret};
 use crate::shard::Shard;
-use crate::shared::{Shared, Target};
+use crate::shared::{Shared, Target, When};
 use crate::space::Space;
 use crate::sync::Ordering;
 
@@ -59,8 +59,13 @@ impl Prepared {
         self.policy.as_deref().unwrap_or(&self.space.own)
     }
 
+    /// Who a key is under its name.
+    pub(crate) fn ident(&self, key: &[u8]) -> Ident {
+        self.space.ident(key)
+    }
+
     #[inline]
-    fn target(&self) -> Target<'_> {
+    pub(crate) fn target(&self) -> Target<'_> {
         Target { space: &self.space, policy: self.policy(), is_own: self.is_own }
     }
 }
@@ -159,13 +164,7 @@ impl Memory {
     pub fn reset(&self, policy: &Prepared, key: &[u8]) -> Result<(), StoreError> {
         StoreError::check_key(key)?;
         let target = policy.target();
-        let (shared, ident) = (&self.shared, policy.space.ident(key));
-        // A key without a place of its own has nothing of its own to forget.
-        shared.with_own_cells(shared.shard(ident), &shared.budget, target, ident, &mut |cells: &mut [Cell], _| {
-            for (cell, limit) in cells.iter_mut().zip(target.policy.limits()) {
-                *cell = limit.fresh();
-            }
-        });
+        self.shared.reset(When::Now, target, policy.space.ident(key));
         Ok(())
     }
 

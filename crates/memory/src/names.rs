@@ -228,7 +228,7 @@ mod tests {
         for number in 0..MOST_NAMES - 1 {
             assert_eq!(space(&format!("n{number}"), 1), Some((0, true)));
         }
-        let own = (0..100).flat_map(|number| (2..=100).map(move |count| (number, count)));
+        let own = (0..300).flat_map(|number| (2..=100).map(move |count| (number, count)));
         let own = own.filter(|(number, count)| space(&format!("n{number}"), *count).unwrap().1).count();
         assert_eq!(own, MOST_MORE);
         assert_eq!(space("n4000", 2), Some((0, false)), "one more decides as the first of its name does");

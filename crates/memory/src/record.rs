@@ -8,11 +8,9 @@
 //! words[1]   63 .. 18 expires - refused until (us), all ones if not refused   17 .. 0 record, low
 //! ```
 
-use std::sync::Arc;
-
 use crate::budget::Budget;
 use crate::shared::Target;
-use tollgate_core::{Cell, Decision, KeyState, Limit, Micros, Mode, Policy, Request, Source, Timestamp, Wait};
+use tollgate_core::{Cell, Decision, KeyState, Micros, Mode, Policy, Request, Source, Timestamp, Wait, Writer};
 
 /// The bits of a record's number, and so the most records of a shard.
 pub(crate) const MOST_RECORDS: usize = 1 << (HIGH_BITS + LOW_BITS);
@@ -99,14 +97,23 @@ impl Record {
         state
     }
 
-    /// Every cell with its limit.
-    pub(crate) fn each(&self, own: &Policy) -> Vec<(Arc<Limit>, Cell)> {
-        let own = own.limits().iter().cloned();
+    /// A copy of all its cells with their limits; `own` is the own policy of the key's space.
+    pub(crate) fn state(&self, own: &Policy) -> KeyState {
         match &self.cells {
-            Cells::Free => Vec::new(),
-            Cells::One(cell) => own.zip([cell.clone()]).collect(),
-            Cells::Several(cells) => own.zip(cells.iter().cloned()).collect(),
-            Cells::Changed(state) => state.each().map(|(limit, cell)| (Arc::clone(limit), cell.clone())).collect(),
+            Cells::Free => KeyState::default(),
+            Cells::One(cell) => KeyState::of(own, vec![cell.clone()]),
+            Cells::Several(cells) => KeyState::of(own, cells.to_vec()),
+            Cells::Changed(state) => KeyState::clone(state),
+        }
+    }
+
+    /// Writes its cells: those of the space's own policy in its order, or a state that tells its limits.
+    pub(crate) fn write(&self, to: &mut Writer) {
+        match &self.cells {
+            Cells::Free => {}
+            Cells::One(cell) => cell.write(to),
+            Cells::Several(cells) => cells.iter().for_each(|cell| cell.write(to)),
+            Cells::Changed(state) => state.write(to),
         }
     }
 
@@ -180,7 +187,8 @@ struct Refused {
 
 impl Mirror {
     pub(crate) fn of(record: usize, expires: Timestamp) -> Self {
-        Self { record, expires, refused: None }
+        // What takes longer than the kernel knows time is kept for as long as that.
+        Self { record, expires: expires.min(Timestamp::MAX), refused: None }
     }
 
     #[inline]

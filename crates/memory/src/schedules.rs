@@ -132,7 +132,7 @@ fn a_flood_of_new_keys_keeps_what_is_charged() {
         };
         let floods = [flood(0), flood(100)];
         assert!(!check(&memory, &prepared[0]).allowed);
-        floods.map(|flood| flood.join().unwrap());
+        floods.into_iter().for_each(|flood| flood.join().unwrap());
         assert!(!check(&memory, &prepared[0]).allowed);
         assert_eq!(memory.stats().keys, 13);
     });

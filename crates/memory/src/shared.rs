@@ -3,18 +3,18 @@
 use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
 
-use tollgate_core::{Cell, Clock, KeyState, Micros, Policy, StoreError, Timestamp};
+use tollgate_core::{Cell, Clock, Micros, Policy, StoreError, Timestamp};
 
 use crate::budget::Budget;
 use crate::clock::Source;
 use crate::held::Held;
 use crate::ident::{Ident, Secret};
-use crate::memory::{LEAST_CAP, MOST_CAP, MOST_NAMES};
+use crate::memory::{LEAST_CAP, MOST_CAP};
 use crate::names::Names;
 use crate::record::{Mirror, Record};
 use crate::shard::{AtCap, Inner, Shard, lock_slot};
 use crate::slot::Seen;
-use crate::space::{OVERFLOW_BUCKETS, Space};
+use crate::space::{ALL_BUCKETS, Space};
 use crate::sync::{AtomicU64, Ordering};
 
 const SHARDS: usize = if crate::sync::MODELLED { 1 } else { 16 };
@@ -47,6 +47,24 @@ pub(crate) struct Target<'a> {
 pub(crate) struct Times {
     now: OnceCell<Timestamp>,
     wall: OnceCell<Timestamp>,
+}
+
+impl Times {
+    /// A time that was, by one of the clocks. What it was by the other is not known, so nothing has expired
+    /// by that.
+    pub(crate) fn at(t: Timestamp, wall: bool) -> Self {
+        let other = OnceCell::from(Timestamp::default());
+        if wall { Self { now: other, wall: t.into() } } else { Self { now: t.into(), wall: other } }
+    }
+}
+
+/// When something is done to a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    /// As the clock reads.
+    Now,
+    /// At a time that was.
+    At(Timestamp),
 }
 
 impl Shared {
@@ -85,7 +103,7 @@ impl Shared {
     }
 
     pub(crate) fn overflow(&self) -> &Shard {
-        let bytes = 2 * OVERFLOW_BUCKETS as usize * MOST_NAMES * size_of::<Record>();
+        let bytes = 2 * ALL_BUCKETS as usize * size_of::<Record>();
         self.overflow.get_or_init(|| Shard::new(bytes, &self.overflow_budget))
     }
 
@@ -110,16 +128,30 @@ impl Shared {
         &self,
         target: Target<'_>,
         ident: Ident,
+        act: impl FnMut(&mut [Cell], Timestamp) -> R,
+    ) -> R {
+        self.with_cells_when(When::Now, target, ident, act)
+    }
+
+    /// The same at a time that may have been before.
+    pub(crate) fn with_cells_when<R>(
+        &self,
+        when: When,
+        target: Target<'_>,
+        ident: Ident,
         mut act: impl FnMut(&mut [Cell], Timestamp) -> R,
     ) -> R {
-        if let Some(done) = self.with_own_cells(self.shard(ident), &self.budget, target, ident, &mut act) {
+        if let Some(done) = self.with_own_cells(when, self.shard(ident), &self.budget, target, ident, &mut act) {
             return done;
         }
-        self.overflowed.fetch_add(1, Ordering::Relaxed);
+        if matches!(when, When::Now) {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+        }
         let ident = target.space.overflow(&self.secret, ident);
+        let (overflow, budget) = (self.overflow(), &self.overflow_budget);
         loop {
             // The overflow has memory for all its buckets.
-            if let Some(done) = self.with_own_cells(self.overflow(), &self.overflow_budget, target, ident, &mut act) {
+            if let Some(done) = self.with_own_cells(when, overflow, budget, target, ident, &mut act) {
                 return done;
             }
         }
@@ -128,6 +160,7 @@ impl Shared {
     /// The same; nothing if there is no room for the key.
     pub(crate) fn with_own_cells<R>(
         &self,
+        when: When,
         shard: &Shard,
         budget: &Budget,
         target: Target<'_>,
@@ -140,22 +173,25 @@ impl Shared {
             let locked = lock_slot(slot);
             let target = self.target_at(target, &locked.seen);
             let mut held = Held::take(shard, locked, target);
-            let t = self.now(target.space);
+            let t = self.time(when, target.space);
             if self.budget.lacks(2 * held.record.counted) {
                 held.record.thin();
             }
             let cells = held.cells(target, t);
-            let t = self.not_before(latest(cells), t, target.space);
+            let t = self.not_before_when(when, latest(cells), t, target.space);
             let done = act(cells, t);
             held.put_back(self, shard, &mut inner, budget, target, t);
             return Some(done);
         }
-        let times = Times::default();
+        let times = match when {
+            When::Now => Times::default(),
+            When::At(t) => Times::at(t, target.space.wall),
+        };
         let expired = |seen: &Seen| self.expired(seen, &times);
         let place = shard.place(&mut inner, ident, budget, &expired)?;
-        let t = self.now(target.space);
+        let t = self.time(when, target.space);
         let mut cells = self.first_cells(shard, target, ident, t);
-        let t = self.not_before(latest(&cells), t, target.space);
+        let t = self.not_before_when(when, latest(&cells), t, target.space);
         let before = cells.clone();
         let done = act(&mut cells, t);
         if cells == before {
@@ -175,35 +211,19 @@ impl Shared {
         Some(done)
     }
 
-    /// Puts a key of a snapshot into its place; answers whether there was room. `saved` is the policy
-    /// that packed it.
-    pub(crate) fn put_back(&self, ident: Ident, saved: &Policy, mut state: KeyState, changed: bool) -> bool {
-        let (shard, budget) = match self.shards.get(ident.shard as usize) {
-            Some(shard) => (shard, &self.budget),
-            None => (self.overflow(), &self.overflow_budget),
-        };
-        let Ok((space, is_own)) = self.space(saved) else { return false };
-        let (space, is_own) = (&*space, is_own && !changed);
-        let t = self.now(space);
-        let target = Target { space, policy: if is_own { &space.own } else { saved }, is_own };
-        let mut inner = shard.lock();
-        Shard::unstick(&mut inner);
-        let place = shard.place(&mut inner, ident, budget, &|_| false);
-        let Some(place) = place else { return false };
-        let cells = if is_own { state.cells_of(&space.own, t).to_vec() } else { Vec::new() };
-        if let Some(words) = packed(target, &cells) {
-            place.fill(ident.print, ident.mark, space.rank, words, false);
-            return true;
+    fn time(&self, when: When, space: &Space) -> Timestamp {
+        match when {
+            When::Now => self.now(space),
+            When::At(t) => t,
         }
-        let record = if is_own { Record::new(target, cells) } else { Record::changed(state) };
-        match self.keep(shard, &mut inner, budget, target, record, t, AtCap::Stop) {
-            Some(words) => place.fill(ident.print, ident.mark, space.rank, words, true),
-            None => {
-                shard.unplace(place);
-                return false;
-            }
+    }
+
+    /// See [`Shared::not_before`]; a time that was is what it was.
+    fn not_before_when(&self, when: When, latest: Timestamp, t: Timestamp, space: &Space) -> Timestamp {
+        match when {
+            When::Now => self.not_before(latest, t, space),
+            When::At(t) => t,
         }
-        true
     }
 
     /// What a key that is new to its shard begins with: nothing used, unless it shared a bucket before,

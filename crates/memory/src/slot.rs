@@ -69,6 +69,11 @@ impl Seen {
         self.print == 0
     }
 
+    /// Who the key is, within its shard.
+    pub(crate) fn ident(&self) -> Ident {
+        Ident { print: self.print, mark: self.mark(), shard: 0 }
+    }
+
     #[inline]
     pub(crate) fn is(&self, ident: Ident) -> bool {
         self.print == ident.print && self.mark() == ident.mark

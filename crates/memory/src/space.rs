@@ -6,10 +6,16 @@ use std::sync::Arc;
 use tollgate_core::{Align, Limit, Micros, Policy};
 
 use crate::ident::{Ident, Idents, Secret};
+use crate::memory::MOST_NAMES;
 use crate::record;
 
-/// How many buckets the keys of one name share when the store is full.
-pub(crate) const OVERFLOW_BUCKETS: u64 = 1_024;
+/// How many buckets the keys of one name share when the store is full: fewer for names that come late, so
+/// that very many names do not take very much memory beside the cap.
+const BUCKETS: u64 = 1_024;
+const BUCKETS_OF_LATE_NAMES: u64 = 128;
+const EARLY_NAMES: u64 = 4_096;
+/// The same of all names together.
+pub(crate) const ALL_BUCKETS: u64 = EARLY_NAMES * BUCKETS + (MOST_NAMES as u64 - EARLY_NAMES) * BUCKETS_OF_LATE_NAMES;
 /// The bits that tell the policies of a name apart.
 pub(crate) const RANK_BITS: u32 = 6;
 
@@ -57,7 +63,8 @@ impl Space {
 
     /// The identity of the bucket a key shares with others when it finds no room.
     pub(crate) fn overflow(&self, secret: &Secret, ident: Ident) -> Ident {
-        let bucket = secret.keyed((ident.print, ident.mark)) % OVERFLOW_BUCKETS;
+        let buckets = if u64::from(self.name) < EARLY_NAMES { BUCKETS } else { BUCKETS_OF_LATE_NAMES };
+        let bucket = secret.keyed((ident.print, self.name)) % buckets;
         let print = secret.keyed((self.name, bucket));
         Ident::new(print, secret.keyed((print, bucket)), self.name)
     }

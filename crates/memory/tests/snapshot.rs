@@ -306,7 +306,7 @@ fn other_files_are_told_from_snapshots() {
     bytes[16] = 9;
     fs::write(folder.file(), with_right_sum(bytes)).unwrap();
     let error = restored(&folder.file(), &clock, LEAST_CAP).unwrap_err();
-    assert_eq!(error.to_string(), "expected a snapshot of version 1 to 2, found version 9; it is of another Tollgate");
+    assert_eq!(error.to_string(), "expected a snapshot of version 1 to 3, found version 9; it is of another Tollgate");
     assert!(matches!(restored(&folder.0.join("none"), &clock, LEAST_CAP), Err(SnapshotError::Io(_))));
 }
 

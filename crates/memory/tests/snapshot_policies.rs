@@ -4,14 +4,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tollgate_core::algorithms::{Rule, slots::Slots};
+use tollgate_core::algorithms::{Rule, sliding::Sliding, slots::Slots};
 use tollgate_core::{Limit, Micros, Policy, Request, Timestamp};
-use tollgate_memory::{LEAST_CAP, Manual, Memory, Prepared, SnapshotError};
+use tollgate_memory::{LEAST_CAP, Manual, Memory, Prepared};
 
 const START: u64 = 1_700_000_000_000_000;
 const KEYS: u32 = 20;
 /// Written by a store of version 1, which had one policy a name, after [`charge`] with [`POLICIES`].
 const VERSION_1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-1.snapshot");
+/// The same by one of version 2, which knew 4,096 names.
+const VERSION_2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-2.snapshot");
 
 const POLICIES: [(&str, &str); 6] = [
     ("", "5/h"),
@@ -108,18 +110,21 @@ fn keys_of_several_policies_come_back_whatever_the_new_store_begins_with() {
 }
 
 #[test]
-fn a_snapshot_of_version_1_is_still_read() {
-    let time = clock();
-    let memory = empty(&time);
-    charge(&memory, &prepare(&memory), &time);
-    let saved = restored(Path::new(VERSION_1), &time, &[]);
-    assert_eq!(saved.stats().keys, 60);
-    assert!(alike(&memory, &saved) > 50);
-    let given: Vec<Policy> = POLICIES.iter().rev().map(policy).collect();
-    let (again, file) = (restored(Path::new(VERSION_1), &time, &given), File::new("old"));
-    again.save(&file.0).unwrap();
-    let (one, other) = (restored(Path::new(VERSION_1), &time, &[]), restored(&file.0, &time, &[]));
-    assert!(alike(&one, &other) > 50, "written anew, it says the same");
+fn snapshots_of_older_versions_are_still_read() {
+    for (number, old) in [VERSION_1, VERSION_2].into_iter().enumerate() {
+        assert_eq!(fs::read(old).unwrap()[16], number as u8 + 1, "the version it tells");
+        let (old, time) = (Path::new(old), clock());
+        let memory = empty(&time);
+        charge(&memory, &prepare(&memory), &time);
+        let saved = restored(old, &time, &[]);
+        assert_eq!(saved.stats().keys, 60);
+        assert!(alike(&memory, &saved) > 50);
+        let given: Vec<Policy> = POLICIES.iter().rev().map(policy).collect();
+        let (again, file) = (restored(old, &time, &given), File::new("old"));
+        again.save(&file.0).unwrap();
+        let (one, other) = (restored(old, &time, &[]), restored(&file.0, &time, &[]));
+        assert!(alike(&one, &other) > 50, "written anew, it says the same");
+    }
 }
 
 fn check(memory: &Memory, policy: &Prepared, key: u32) -> bool {
@@ -164,24 +169,52 @@ fn policies_that_are_gone_and_have_no_keys_left_make_room_for_others() {
 }
 
 #[test]
-fn limits_without_a_written_form_are_refused_only_where_a_key_needs_them() {
-    let (file, time) = (File::new("unwritten"), clock());
+fn limits_that_only_a_dialect_builds_come_back_too() {
+    let (file, time) = (File::new("dialect"), clock());
     let memory = empty(&time);
     let slots = Slots::unrefunded(5, Micros::from_secs(1_000), Micros::new(1_000)).unwrap();
-    let unwritten = Policy::new(vec![Limit::new(Rule::Slots(slots))]).unwrap();
-    let (plain, unwritten) = (policy(&("", "2/h gcra")), unwritten);
-    let plain_there = memory.prepare(&plain).unwrap();
-    assert!(check(&memory, &plain_there, 1));
-    let dialect = memory.prepare(&unwritten).unwrap();
-    let later = memory.prepare(&policy(&("", "7/h fixed"))).unwrap();
-    assert!(check(&memory, &later, 2));
-    assert_eq!(memory.save(&file.0).unwrap(), 2, "nobody uses it");
-    assert!(check(&memory, &dialect, 3));
-    assert!(matches!(memory.save(&file.0), Err(SnapshotError::Policy(name)) if name.is_empty()));
-    time.advance(Micros::from_secs(1_001));
-    assert_eq!(memory.save(&file.0).unwrap(), 2, "nobody uses it any more");
-    let again = restored(&file.0, &time, &[]);
-    let [plain, later] = [plain, policy(&("", "7/h fixed"))].map(|policy| again.prepare(&policy).unwrap());
-    let left = |policy, key: u32| again.check(policy, &key.to_le_bytes(), &Request::ONE.peek()).unwrap().remaining;
-    assert_eq!((left(&plain, 1), left(&later, 2)), (1, 6));
+    let sliding = Sliding::of_single_units(9_000_000, Micros::new(60_000_001)).unwrap();
+    let alone = |rule| Policy::new(vec![Limit::new(rule)]).unwrap();
+    let policies = [policy(&("", "2/h gcra")), alone(Rule::Slots(slots)), alone(Rule::Sliding(sliding))];
+    for (policy, key) in policies.iter().zip(0..) {
+        assert!(check(&memory, &memory.prepare(policy).unwrap(), key));
+        // And one that all of them know.
+        assert!(check(&memory, &memory.prepare(policy).unwrap(), 9));
+    }
+    assert_eq!(memory.save(&file.0).unwrap(), 4);
+    for given in [&policies[..1], &policies, &[]] {
+        let again = restored(&file.0, &time, given);
+        for (policy, key) in policies.iter().zip(0..) {
+            let left = |memory: &Memory, key: u32| {
+                let policy = memory.prepare(policy).unwrap();
+                memory.check_full(&policy, &key.to_le_bytes(), &Request::ONE.peek()).unwrap()
+            };
+            assert_eq!(left(&again, key), left(&memory, key), "{policy}");
+            assert_eq!(left(&again, 9), left(&memory, 9), "{policy}");
+            assert!(left(&again, key).0.reset_after > Micros::ZERO);
+        }
+    }
+}
+
+#[test]
+fn keys_of_a_policy_that_changed_share_its_limits() {
+    let (file, time) = (File::new("shared"), clock());
+    let memory = empty(&time);
+    let changes = [policy(&("p", "5/h name=a, 9/d")), policy(&("p", "7/h name=a"))];
+    for policy in &changes {
+        let policy = memory.prepare(policy).unwrap();
+        assert!((0..50).all(|key| check(&memory, &policy, key)));
+    }
+    memory.save(&file.0).unwrap();
+    for given in [&changes[..], &changes[1..], &[]] {
+        let again = restored(&file.0, &time, given);
+        let prepared = again.prepare(&changes[1]).unwrap();
+        let state = |key: u32| again.state(&prepared, &key.to_le_bytes()).unwrap();
+        let first = state(0);
+        for key in 1..50 {
+            let (here, state) = (first.each(), state(key));
+            assert!(here.zip(state.each()).all(|((a, _), (b, _))| std::sync::Arc::ptr_eq(a, b)));
+            assert_eq!(state.each().count(), 2);
+        }
+    }
 }

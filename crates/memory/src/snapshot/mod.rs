@@ -1,22 +1,32 @@
-//! A store in a file, so that a restart gives no quota away.
+//! A store in a file, or in a stream among other things, so that a restart gives no quota away.
 //!
 //! ```text
-//! magic, version, secret, time          header
-//! spaces: number of the name and rank,  in this order
-//!         policy name, mode, limits
-//! entries: length, then the key         identity, rank, and the state as words
-//! zero                                  no more entries
+//! length, then
+//!   magic, version, secret, time          the head
+//!   spaces: number of the name and rank,  in this order
+//!           policy name, mode, limits
+//! length, then entries                    as often as there are keys for; an entry is a print, a word
+//!                                         that tells mark, kind, rank and shard, and the state as words
+//! zero                                    no more entries
 //! CRC32C of all before it
 //! ```
 //!
-//! Everything is words of eight bytes, least significant first. A file is written beside its place,
-//! synced and renamed; it is read twice, first for its checksum, so that a damaged one changes
-//! nothing. It holds the store's secret, and only its owner may read it. A charge made while the
-//! file is written is in it or not; one of several keys at once may be in it for some of them only.
+//! Everything is words of eight bytes, least significant first. It tells its own end, so that other things
+//! may follow it. A file is written beside its place, synced and renamed. Reading makes a new store, which is
+//! thrown away if the checksum at the end is wrong, so a damaged snapshot changes nothing. It holds the store's
+//! secret, and only its owner may read a file of it.
 //!
-//! Version 1 had one policy a name and neither numbers nor ranks; it is still read.
+//! Others may decide while it is written. A shard is locked only while its slots are copied, so its keys are
+//! all there, and each is written as it was at one moment: packed words as they were copied, a record while its
+//! slot is locked, wherever the key has moved to since. But not all keys are of the same moment: a charge made
+//! meanwhile is in it or not, and one of several keys at once may be in it for some of them only. A policy that
+//! came meanwhile is not in it, and keys that were first used under it are not either.
+//!
+//! Versions 1 and 2 are still read: an entry was alone in its block with a word of its own for its kind, and
+//! marks had 12 bits for the name. Version 1 had one policy a name and neither numbers nor ranks. Keys that
+//! shared a bucket in those share another from then on, with what is in it.
 
-mod limits;
+mod entries;
 mod read;
 mod write;
 
@@ -26,11 +36,14 @@ use std::io;
 /// The first word: "TOLLGATE".
 const MAGIC: u64 = u64::from_le_bytes(*b"TOLLGATE");
 /// The form described above.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
+/// The last with an entry a block.
+const ENTRY_A_BLOCK: u64 = 2;
 /// The oldest that is read.
 const OLDEST: u64 = 1;
-/// Where the rank of a key is in the word that tells its place.
+/// Where the rank and the kind of a key are in the word that tells its place.
 const RANK_SHIFT: u32 = 16;
+const KIND_SHIFT: u32 = 24;
 
 /// How a key's state is written.
 mod kind {
@@ -53,8 +66,6 @@ pub enum SnapshotError {
     Damaged(&'static str),
     /// What it holds takes more than the cap.
     Cap(usize),
-    /// A policy of a dialect, whose limits have no written form: its name.
-    Policy(String),
 }
 
 impl fmt::Display for SnapshotError {
@@ -75,7 +86,6 @@ impl fmt::Display for SnapshotError {
                 )
             }
             Self::Cap(cap) => write!(f, "expected a snapshot that fits into {cap} bytes; raise the memory cap"),
-            Self::Policy(name) => write!(f, "expected limits that can be written; those of policy {name:?} cannot"),
         }
     }
 }

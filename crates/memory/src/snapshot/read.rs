@@ -1,20 +1,20 @@
-//! Reading a store from a file.
+//! Reading a store from a file or a stream.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
-use std::sync::Arc;
 
-use tollgate_core::{Cell, Clock, KeyState, Limit, Policy, Reader};
+use tollgate_core::{Clock, Policy, Reader};
 
-use super::limits::{read_limit, read_policy};
-use super::{MAGIC, OLDEST, RANK_SHIFT, SnapshotError, VERSION, kind};
+use super::entries::{Entries, Saved, SavedNames};
+use super::{ENTRY_A_BLOCK, MAGIC, OLDEST, RANK_SHIFT, SnapshotError, VERSION};
 use crate::clock::Source;
-use crate::ident::{Ident, NAME_BITS, Secret};
+use crate::ident::{NAME_BITS, Secret};
 use crate::memory::{MOST_NAMES, Memory};
 use crate::names::MOST_RANKS;
 
-const DAMAGED_KEY: SnapshotError = SnapshotError::Damaged("a key that no store wrote");
+/// Bytes that are made room for before they are there, whatever a length says.
+const AT_ONCE: u64 = 1 << 20;
 
 impl Memory {
     /// A store with the keys of the file at `path`, as if it had not stopped: time in between has
@@ -27,88 +27,69 @@ impl Memory {
         clock: Option<Box<dyn Clock>>,
         policies: &[Policy],
     ) -> Result<Self, SnapshotError> {
-        let mut file = File::open(path)?;
-        let bytes = file.metadata()?.len();
-        check_sum(&mut file, bytes)?;
-        file.seek(SeekFrom::Start(0))?;
-        // What is read now has been summed up above, but may have been made so on purpose.
-        let mut from = Blocks { from: BufReader::with_capacity(1 << 20, file), left: bytes };
-        let head = from.block()?;
-        let head = read_head(&head)?;
+        let mut from = BufReader::with_capacity(AT_ONCE as usize, File::open(path)?);
+        let memory = Self::restore_from(&mut from, cap, clock, policies)?;
+        if from.read(&mut [0])? > 0 {
+            return Err(SnapshotError::Damaged("more behind its end"));
+        }
+        Ok(memory)
+    }
+
+    /// The same from a stream that [`Memory::save_to`] wrote to, which is read up to the end of the snapshot and
+    /// no further.
+    pub fn restore_from(
+        from: &mut dyn Read,
+        cap: usize,
+        clock: Option<Box<dyn Clock>>,
+        policies: &[Policy],
+    ) -> Result<Self, SnapshotError> {
+        let mut blocks = Blocks { from, sum: 0, block: Vec::new() };
+        let head = blocks.head()?;
+        let (memory, saved) = match Self::with_names(&head, cap, clock, policies) {
+            Ok(made) => made,
+            Err(error) => return Err(blocks.rest(error)),
+        };
+        let mut entries = Entries::new(memory.shared(), &saved, head.version <= ENTRY_A_BLOCK);
+        while blocks.next()? {
+            if let Err(error) = entries.put_block(&blocks.block) {
+                drop(entries);
+                return Err(blocks.rest(error));
+            }
+        }
+        drop(entries);
+        blocks.check_sum()?;
+        memory.shared().budget.allow(0);
+        Ok(memory)
+    }
+
+    /// An empty store that knows the names of a snapshot, and the policies that packed its keys.
+    fn with_names(
+        head: &Head,
+        cap: usize,
+        clock: Option<Box<dyn Clock>>,
+        policies: &[Policy],
+    ) -> Result<(Self, SavedNames), SnapshotError> {
         let memory = Self::with_secret(cap, Source::of(clock), head.secret);
         // Keys come in another order than they did, and a table that is nearly full may not take them so.
         memory.shared().budget.allow(memory.stats().cap / 4);
+        let mut given: Vec<&Policy> = policies.iter().collect();
+        given.sort_by_key(|policy| policy.name());
         // Names keep their numbers, which are part of their keys' identities.
         for saved in head.names.iter().filter_map(|ranks| ranks.first()?.as_ref()) {
-            let given = policies.iter().filter(|policy| policy.name() == saved.name());
+            let start = given.partition_point(|policy| policy.name() < saved.name());
+            let given = given[start..].iter().copied().take_while(|policy| policy.name() == saved.name());
             let none = given.clone().next().is_none();
             for policy in given.chain(none.then_some(saved)) {
                 memory.shared().space(policy).map_err(|_| SnapshotError::Damaged("too many policy names"))?;
             }
         }
-        loop {
-            let entry = from.block()?;
-            if entry.is_empty() {
-                break;
-            }
-            memory.put_entry(&head, &entry)?;
-        }
-        memory.shared().budget.allow(0);
-        Ok(memory)
-    }
-
-    fn put_entry(&self, head: &Head, entry: &[u8]) -> Result<(), SnapshotError> {
-        let from = &mut Reader::new(entry);
-        let mut read = || -> Option<_> {
-            let (print, place) = (from.take()?, from.take()?);
-            let (mark, rank, shard) = ((place >> 32) as u32, place as u32 >> RANK_SHIFT, u32::from(place as u16));
-            let saved = head.names.get(usize::from(Ident::name(mark)))?.get(rank as usize)?.as_ref()?;
-            let (cells, changed) = read_cells(saved, from)?;
-            (print != 0 && from.is_done()).then_some((Ident { print, mark, shard }, saved, cells, changed))
-        };
-        let (ident, saved, cells, changed) = read().ok_or(DAMAGED_KEY)?;
-        if self.shared().put_back(ident, saved, cells, changed) {
-            Ok(())
-        } else {
-            Err(SnapshotError::Cap(self.stats().cap))
-        }
+        let of = |ranks: &Vec<Option<Policy>>| ranks.iter().map(|policy| policy.clone().map(Saved::new)).collect();
+        Ok((memory, head.names.iter().map(of).collect()))
     }
 }
-
-/// The cells of an entry, and whether they have limits of their own beside the saved policy's.
-fn read_cells(saved: &Policy, from: &mut Reader<'_>) -> Option<(KeyState, bool)> {
-    match from.take()? {
-        kind::PACKED => {
-            let [limit] = saved.limits() else { return None };
-            let words = [from.take()?, from.take()?];
-            let cell = limit.packs().then(|| limit.unpack(words))?;
-            // Reading back what would be written checks its numbers.
-            let mut to = tollgate_core::Writer::default();
-            cell.write(&mut to);
-            let read = limit.read(&mut Reader::new(&to.into_bytes()))?;
-            Some((KeyState::of(saved, vec![read]), false))
-        }
-        kind::OWN => {
-            let cells: Vec<Cell> = saved.limits().iter().map(|limit| limit.read(from)).collect::<Option<_>>()?;
-            Some((KeyState::of(saved, cells), false))
-        }
-        kind::CHANGED => {
-            let mut state = KeyState::default();
-            for _ in 0..from.at_most(MOST_CELLS)? {
-                let limit: Arc<Limit> = Arc::new(read_limit(from)?);
-                let cell = limit.read(from)?;
-                state.keep(limit, cell);
-            }
-            Some((state, true))
-        }
-        _ => None,
-    }
-}
-
-/// More than a state keeps.
-const MOST_CELLS: u64 = 128;
 
 struct Head {
+    version: u64,
     secret: Secret,
     /// By number of the name and rank. There is always a first.
     names: Vec<Vec<Option<Policy>>>,
@@ -129,9 +110,9 @@ fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
         let mut names = Vec::new();
         for number in 0..from.at_most((MOST_NAMES * MOST_RANKS) as u64)? {
             let place = if version == OLDEST { number << RANK_SHIFT } else { from.take()? };
-            put_policy(&mut names, place, read_policy(from)?)?;
+            put_policy(&mut names, place, Policy::read(from)?)?;
         }
-        from.is_done().then_some(Head { secret, names })
+        from.is_done().then_some(Head { version, secret, names })
     };
     let head = rest().ok_or(SnapshotError::Damaged("its policies"))?;
     let firsts = head.names.iter().filter_map(|ranks| ranks.first()?.as_ref());
@@ -158,54 +139,80 @@ fn put_policy(names: &mut Vec<Vec<Option<Policy>>>, place: u64, policy: Policy) 
     (same && number + 1 == names.len()).then_some(())
 }
 
-/// Reads the whole file once. Its last word is the sum of all before it.
-fn check_sum(file: &mut File, bytes: u64) -> Result<(), SnapshotError> {
-    let mut from = BufReader::with_capacity(1 << 20, file);
-    let mut first = [0; 16];
-    let Some(mut left) = bytes.checked_sub(8).filter(|left| *left >= 16) else {
-        return Err(SnapshotError::NotOne);
-    };
-    from.read_exact(&mut first)?;
-    if first[8..] != MAGIC.to_le_bytes() {
-        return Err(SnapshotError::NotOne);
-    }
-    let mut sum = crc32c::crc32c(&first);
-    left -= first.len() as u64;
-    let mut buffer = vec![0; 1 << 16];
-    while left > 0 {
-        let take = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        from.read_exact(&mut buffer[..take])?;
-        sum = crc32c::crc32c_append(sum, &buffer[..take]);
-        left -= take as u64;
-    }
-    let mut word = [0; 8];
-    from.read_exact(&mut word)?;
-    if u64::from_le_bytes(word) != u64::from(sum) { Err(SnapshotError::Damaged("its checksum")) } else { Ok(()) }
+/// The blocks of a snapshot, added up as they are read.
+struct Blocks<'a> {
+    from: &'a mut dyn Read,
+    sum: u32,
+    /// The last one that was read.
+    block: Vec<u8>,
 }
 
-/// Blocks of a length that the file told.
-struct Blocks<R> {
-    from: R,
-    left: u64,
-}
+const CUT: SnapshotError = SnapshotError::Damaged("it ends too soon");
+const CHECKSUM: SnapshotError = SnapshotError::Damaged("its checksum");
 
-impl<R: Read> Blocks<R> {
-    fn block(&mut self) -> Result<Vec<u8>, SnapshotError> {
+impl Blocks<'_> {
+    fn word(&mut self) -> Result<u64, SnapshotError> {
         let mut word = [0; 8];
-        self.take(8)?;
-        self.from.read_exact(&mut word)?;
-        let len = u64::from_le_bytes(word);
-        self.take(len)?;
-        // Not more than is there, whatever the file says.
-        let mut block = vec![0; usize::try_from(len).map_err(io::Error::other)?];
-        self.from.read_exact(&mut block)?;
-        Ok(block)
+        self.from.read_exact(&mut word).map_err(cut)?;
+        self.sum = crc32c::crc32c_append(self.sum, &word);
+        Ok(u64::from_le_bytes(word))
     }
 
-    fn take(&mut self, bytes: u64) -> Result<(), SnapshotError> {
-        self.left = self.left.checked_sub(bytes).ok_or(SnapshotError::Damaged("a length beyond its end"))?;
-        Ok(())
+    /// Reads the next block; answers whether there was one.
+    fn next(&mut self) -> Result<bool, SnapshotError> {
+        let len = self.word()?;
+        self.fill(len)?;
+        Ok(len > 0)
     }
+
+    /// Not more than is there, whatever the length says.
+    fn fill(&mut self, len: u64) -> Result<(), SnapshotError> {
+        self.block.clear();
+        self.block.reserve(len.min(AT_ONCE) as usize);
+        let read = (&mut *self.from).take(len).read_to_end(&mut self.block)?;
+        self.sum = crc32c::crc32c_append(self.sum, &self.block);
+        if read as u64 == len { Ok(()) } else { Err(CUT) }
+    }
+
+    fn head(&mut self) -> Result<Head, SnapshotError> {
+        // Other files are told from snapshots by their first words.
+        let too_short = |error| match error {
+            SnapshotError::Damaged(_) => SnapshotError::NotOne,
+            error => error,
+        };
+        let len = self.word().map_err(too_short)?;
+        let magic = self.word().map_err(too_short)?;
+        let Some(rest) = len.checked_sub(8).filter(|_| magic == MAGIC) else {
+            return Err(SnapshotError::NotOne);
+        };
+        self.fill(rest)?;
+        let head = [&magic.to_le_bytes(), &self.block[..]].concat();
+        read_head(&head).map_err(|error| match error {
+            SnapshotError::Damaged(_) => self.rest(error),
+            error => error,
+        })
+    }
+
+    /// Reads the word behind the last block, which is the sum of all before it.
+    fn check_sum(&mut self) -> Result<(), SnapshotError> {
+        let sum = u64::from(self.sum);
+        if self.word()? == sum { Ok(()) } else { Err(CHECKSUM) }
+    }
+
+    /// What to say of a snapshot that cannot be read: that it is damaged, if the rest of it shows that.
+    fn rest(&mut self, error: SnapshotError) -> SnapshotError {
+        loop {
+            match self.next() {
+                Ok(true) => {}
+                Ok(false) => return self.check_sum().err().unwrap_or(error),
+                Err(_) => return CHECKSUM,
+            }
+        }
+    }
+}
+
+fn cut(error: io::Error) -> SnapshotError {
+    if error.kind() == ErrorKind::UnexpectedEof { CUT } else { error.into() }
 }
 
 const _: () = assert!(NAME_BITS <= 16, "a name is told by a mark's low bits");

@@ -1,21 +1,24 @@
-//! Writing a store to a file.
+//! Writing a store to a file or a stream.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Clock, Writer};
 
-use super::limits::{can_be_written, write_limit, write_policy};
-use super::{MAGIC, RANK_SHIFT, SnapshotError, VERSION, kind};
-use crate::ident::Secret;
+use super::{KIND_SHIFT, MAGIC, RANK_SHIFT, SnapshotError, VERSION, kind};
+use crate::ident::{Ident, Secret};
 use crate::memory::Memory;
 use crate::record::Mirror;
-use crate::shard::{Shard, lock_slot};
+use crate::shard::Shard;
 use crate::shared::{Shared, Times};
-use crate::slot::Locked;
+use crate::slot::{Locked, Seen, Slot};
 use crate::space::Space;
+use crate::sync::relax;
+
+/// A block of entries is ended once it is longer than this.
+const BLOCK: usize = 256 << 10;
 
 impl Memory {
     /// Writes all keys to `path`, replacing what was there in one step. Others may check meanwhile;
@@ -23,11 +26,43 @@ impl Memory {
     pub fn save(&self, path: impl AsRef<Path>) -> Result<usize, SnapshotError> {
         let path = path.as_ref();
         let beside = beside(path);
-        let written = self.shared().write_file(&beside).inspect_err(|_| {
+        let written = self.write_file(&beside).inspect_err(|_| {
             let _ = fs::remove_file(&beside);
         })?;
         fs::rename(&beside, path)?;
         sync_folder(path)?;
+        Ok(written)
+    }
+
+    /// The same into a stream, which may go on behind it. Few and large parts are written.
+    pub fn save_to(&self, to: &mut dyn Write) -> Result<usize, SnapshotError> {
+        let mut to = Summed { to, sum: 0 };
+        let shared = self.shared();
+        let (head, told) = shared.head();
+        to.put(&(head.len() as u64).to_le_bytes())?;
+        to.put(&head)?;
+        let (mut written, mut block, times) = (0, Writer::default(), Times::default());
+        for (number, shard) in shared.shards.iter().chain(shared.overflow.get()).enumerate() {
+            for seen in copy_of(shard) {
+                if shared.is_to_be_written(&seen, &told, &times) {
+                    written += usize::from(write_entry(shard, number as u64, seen, &mut block));
+                }
+                if block.len() >= BLOCK {
+                    to.put_block(&mut block)?;
+                }
+            }
+        }
+        to.put_block(&mut block)?;
+        to.put(&0u64.to_le_bytes())?;
+        let sum = u64::from(to.sum);
+        to.put(&sum.to_le_bytes())?;
+        Ok(written)
+    }
+
+    fn write_file(&self, path: &Path) -> Result<usize, SnapshotError> {
+        let mut file = create(path)?;
+        let written = self.save_to(&mut file)?;
+        file.sync_all()?;
         Ok(written)
     }
 }
@@ -64,150 +99,127 @@ fn create(path: &Path) -> io::Result<File> {
 }
 
 /// Adds up what passes.
-struct Summed<W> {
-    to: W,
+struct Summed<'a> {
+    to: &'a mut dyn Write,
     sum: u32,
 }
 
-impl<W: Write> Summed<W> {
+impl Summed<'_> {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sum = crc32c::crc32c_append(self.sum, bytes);
         self.to.write_all(bytes)
     }
 
-    fn word(&mut self, word: u64) -> io::Result<()> {
-        self.put(&word.to_le_bytes())
+    /// Writes a block and empties it. One of no length would be the end.
+    fn put_block(&mut self, block: &mut Writer) -> io::Result<()> {
+        if !block.is_empty() {
+            self.put(&(block.len() as u64).to_le_bytes())?;
+            self.put(block.as_bytes())?;
+            block.clear();
+        }
+        Ok(())
     }
 }
 
 impl Shared {
-    fn write_file(&self, path: &Path) -> Result<usize, SnapshotError> {
-        let mut to = Summed { to: BufWriter::with_capacity(1 << 20, create(path)?), sum: 0 };
-        let (head, told) = self.head()?;
-        to.put(&head)?;
-        let (mut written, times) = (0, Times::default());
-        for shard in self.shards.iter().chain(self.overflow.get()) {
-            // Keys neither come nor go while the shard is locked; they may be charged. The disk is not
-            // waited for meanwhile.
-            let mut entries = Vec::new();
-            let inner = shard.lock();
-            for slot in shard.slots() {
-                let seen = slot.read();
-                // A policy that came after the head was written has no place in it.
-                let Some(space) = self.names.space_of(&seen).filter(|space| told.has(space)) else { continue };
-                if seen.is_empty() || self.expired(&seen, &times) {
-                    continue;
-                }
-                let entry = self.entry(shard, lock_slot(slot), space, &told)?;
-                entries.extend((entry.len() as u64).to_le_bytes());
-                entries.extend(entry);
-                written += 1;
-            }
-            drop(inner);
-            to.put(&entries)?;
-        }
-        to.word(0)?;
-        let sum = to.sum;
-        to.word(u64::from(sum))?;
-        let file = to.to.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        Ok(written)
-    }
-
     /// The head, and which spaces it tells of.
-    fn head(&self) -> Result<(Vec<u8>, Told), SnapshotError> {
+    fn head(&self) -> (Vec<u8>, Told) {
         let (mut told, mut spaces) = (Told::default(), Writer::default());
         for space in self.names.spaces() {
-            let written = can_be_written(space.own.limits());
-            if space.rank == 0 && !written {
-                return Err(SnapshotError::Policy(space.own.name().to_owned()));
-            }
-            told.add(space, written);
-            if written {
-                spaces.put(u64::from(space.name) << RANK_SHIFT | u64::from(space.rank));
-                write_policy(&space.own, &mut spaces);
-            }
+            told.add(space);
+            spaces.put(u64::from(space.name) << RANK_SHIFT | u64::from(space.rank));
+            space.own.write(&mut spaces);
         }
         let mut to = Writer::default();
         let Secret([one, two, three]) = self.secret;
-        for word in [MAGIC, VERSION, one, two, three, self.clock.now().get(), told.written as u64] {
+        for word in [MAGIC, VERSION, one, two, three, self.clock.now().get(), told.all as u64] {
             to.put(word);
         }
-        let bytes = [to.into_bytes(), spaces.into_bytes()].concat();
-        let mut head = (bytes.len() as u64).to_le_bytes().to_vec();
-        head.extend(bytes);
-        Ok((head, told))
+        ([to.as_bytes(), spaces.as_bytes()].concat(), told)
     }
 
-    /// A key with its identity. Which shard it is in is told by a word, since overflow is one of them.
-    fn entry(&self, shard: &Shard, locked: Locked<'_>, space: &Space, told: &Told) -> Result<Vec<u8>, SnapshotError> {
-        let seen = locked.seen;
-        let place = self.shards.iter().position(|other| std::ptr::eq(other, shard)).unwrap_or(self.shards.len());
-        let (written, cannot) = (told.wrote(space), || SnapshotError::Policy(space.own.name().to_owned()));
-        // Cells that tell their limits themselves need the space for nothing else.
-        let rank = if written { u64::from(space.rank) } else { 0 };
-        let mut to = Writer::default();
-        to.put(seen.print);
-        to.put(u64::from(seen.mark()) << 32 | rank << RANK_SHIFT | place as u64);
-        if !seen.boxed() {
-            [kind::PACKED, seen.words[0], seen.words[1]].into_iter().for_each(|word| to.put(word));
-            return if written { Ok(to.into_bytes()) } else { Err(cannot()) };
-        }
-        let Some(record) = shard.record(Mirror::unpack(seen.words).record) else {
-            return Err(SnapshotError::Damaged("a key without its record"));
-        };
-        let cells = record.each(&space.own);
-        if record.is_own() {
-            if !written {
-                return Err(cannot());
-            }
-            to.put(kind::OWN);
-            cells.iter().for_each(|(_, cell)| cell.write(&mut to));
-        } else {
-            if !can_be_written(cells.iter().map(|(limit, _)| limit)) {
-                return Err(cannot());
-            }
-            to.put(kind::CHANGED);
-            to.put(cells.len() as u64);
-            for (limit, cell) in cells {
-                write_limit(&limit, &mut to);
-                cell.write(&mut to);
-            }
-        }
-        Ok(to.into_bytes())
+    /// A policy that came after the head was written has no place in it.
+    fn is_to_be_written(&self, seen: &Seen, told: &Told, times: &Times) -> bool {
+        self.names.space_of(seen).is_some_and(|space| told.has(space)) && !self.expired(seen, times)
     }
 }
 
-/// The spaces there were when the head was written, and whether it tells of them: limits that only a dialect
-/// can build have no written form.
+/// What is in a shard's slots. Keys neither come nor go while it is locked, which is for no longer than this.
+fn copy_of(shard: &Shard) -> Vec<Seen> {
+    let mut slots = Vec::with_capacity(shard.keys() + shard.keys() / 8);
+    let _inner = shard.lock();
+    slots.extend(shard.slots().map(Slot::read).filter(|seen| !seen.is_empty()));
+    slots
+}
+
+/// Writes a key with its identity, unless it has been forgotten since. Which shard it is in is told too, since
+/// overflow is one of them.
+fn write_entry(shard: &Shard, number: u64, seen: Seen, to: &mut Writer) -> bool {
+    if !seen.boxed() {
+        // What was seen is of one moment.
+        write_packed(number, &seen, to);
+        return true;
+    }
+    let Some(locked) = lock_key(shard, seen.ident()) else { return false };
+    if !locked.seen.boxed() {
+        write_packed(number, &locked.seen, to);
+        return true;
+    }
+    // Whoever holds the slot has the record for itself.
+    let Some(record) = shard.record(Mirror::unpack(locked.seen.words).record) else { return false };
+    let form = if record.is_own() { kind::OWN } else { kind::CHANGED };
+    put_ident(&locked.seen, number, form, to);
+    record.write(to);
+    true
+}
+
+/// Locks the slot of a key that was there, wherever it has moved to; nothing if it was forgotten.
+fn lock_key(shard: &Shard, ident: Ident) -> Option<Locked<'_>> {
+    let mut tries = 0;
+    loop {
+        let found = shard.find(ident).or_else(|| {
+            let _inner = shard.lock();
+            shard.find(ident)
+        });
+        let (slot, seen) = found?;
+        if let Some(locked) = slot.lock(seen) {
+            return Some(locked);
+        }
+        relax(&mut tries);
+    }
+}
+
+fn write_packed(number: u64, seen: &Seen, to: &mut Writer) {
+    put_ident(seen, number, kind::PACKED, to);
+    seen.words.into_iter().for_each(|word| to.put(word));
+}
+
+fn put_ident(seen: &Seen, number: u64, form: u64, to: &mut Writer) {
+    to.put(seen.print);
+    to.put(u64::from(seen.mark()) << 32 | form << KIND_SHIFT | u64::from(seen.rank()) << RANK_SHIFT | number);
+}
+
+/// The spaces there were when the head was written: it tells of those.
 #[derive(Default)]
 struct Told {
-    /// By number of the name and rank.
-    names: Vec<Vec<bool>>,
-    written: usize,
+    /// How many each name has, by its number.
+    names: Vec<usize>,
+    all: usize,
 }
 
 impl Told {
     /// Adds the next one.
-    fn add(&mut self, space: &Space, written: bool) {
+    fn add(&mut self, space: &Space) {
         if space.rank == 0 {
-            self.names.push(Vec::new());
+            self.names.push(0);
         }
         if let Some(ranks) = self.names.last_mut() {
-            ranks.push(written);
+            *ranks += 1;
         }
-        self.written += usize::from(written);
-    }
-
-    fn get(&self, space: &Space) -> Option<bool> {
-        self.names.get(usize::from(space.name))?.get(usize::from(space.rank)).copied()
+        self.all += 1;
     }
 
     fn has(&self, space: &Space) -> bool {
-        self.get(space).is_some()
-    }
-
-    fn wrote(&self, space: &Space) -> bool {
-        self.get(space) == Some(true)
+        self.names.get(usize::from(space.name)).is_some_and(|ranks| usize::from(space.rank) < *ranks)
     }
 }
