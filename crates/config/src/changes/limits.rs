@@ -1,0 +1,35 @@
+//! Limits, and whether what was consumed counts on: it does where the id of the limit stays, which is its name, else
+//! algorithm, period, resolution, align and factor.
+
+use tollgate_core::{Limit, Policy};
+
+use super::Facts;
+
+/// Tells what became of each limit.
+pub(super) fn told(facts: &mut Facts, what: &str, old: &Policy, new: &Policy) {
+    let of = |policy: &Policy, id: &Limit| policy.limits().iter().find(|limit| limit.id() == id.id()).cloned();
+    // A limit with another id in the same place was changed, as people see it.
+    let mut gone: Vec<_> = old.limits().iter().filter(|limit| of(new, limit).is_none()).collect();
+    for limit in new.limits() {
+        match of(old, limit) {
+            Some(was) if was == *limit => {}
+            Some(was) => facts.tell(format!("{what} {was} -> {limit}; what was consumed counts on")),
+            None if gone.is_empty() => facts.tell(format!("{what} {limit} added; it begins anew")),
+            None => {
+                let was = gone.remove(0);
+                facts.tell(format!("{what} {was} -> {limit}; begins anew, what was consumed no longer counts"));
+            }
+        }
+    }
+    for limit in gone {
+        facts.tell(format!("{what} {limit} removed"));
+    }
+    let order = |policy: &Policy| policy.limits().iter().map(|limit| limit.id().clone()).collect::<Vec<_>>();
+    let (mut before, mut after) = (order(old), order(new));
+    let same_order = before == after;
+    before.sort();
+    after.sort();
+    if before == after && !same_order {
+        facts.tell(format!("{what} order {old} -> {new}"));
+    }
+}
