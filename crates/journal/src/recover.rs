@@ -1,0 +1,130 @@
+//! Opens a directory: takes it, reads all of it, tells what it found. Nothing is changed before the start.
+
+use std::sync::Arc;
+
+use crate::chain::Chain;
+use crate::choose::{self, Choice};
+use crate::disk::{Disk, DiskFile, Lock};
+use crate::error::{Damage, OpenError};
+use crate::frame::{Begun, End, Frame};
+use crate::inner::Beginning;
+use crate::journal::Journal;
+use crate::mend;
+use crate::names;
+use crate::options::{Options, Sync};
+use crate::reader::{Next, Reader};
+use crate::report::Report;
+use crate::snapshot::SnapshotReader;
+use crate::survey::Survey;
+use crate::tell;
+
+/// Takes the directory, checks everything in it, and changes nothing but the file that is its lock.
+///
+/// A torn tail, which a loss of power leaves, is told in the report and cut off by [`Opened::start`]. Any other damage
+/// is an error, unless [`Options::repair`] is set.
+pub fn open(options: &Options, disk: Arc<dyn Disk>) -> Result<(Opened, Report), OpenError> {
+    let dir = &options.dir;
+    let failed = |doing| move |source| OpenError::Disk { doing, path: dir.clone(), source };
+    disk.prepare(dir).map_err(failed("using the directory"))?;
+    let lock = disk.lock(&dir.join(names::LOCK)).map_err(|source| match source.kind() {
+        std::io::ErrorKind::WouldBlock => OpenError::InUse { dir: dir.clone() },
+        _ => OpenError::Disk { doing: "locking", path: dir.join(names::LOCK), source },
+    })?;
+    let survey = Survey::of(disk, dir)?;
+    let Choice { chain, damages } = choose::choose(&survey, options.repair)?;
+    let snapshot = chain.base.map(|about| survey.open(&names::snapshot(about.number))).transpose()?;
+    let report = tell::report(&survey, &chain, &damages);
+    Ok((Opened { survey, chain, damages, snapshot, sync: options.sync, lock }, report))
+}
+
+/// A directory that was read and found good, or good enough.
+pub struct Opened {
+    survey: Survey,
+    chain: Chain,
+    damages: Vec<Damage>,
+    snapshot: Option<Arc<dyn DiskFile>>,
+    sync: Sync,
+    lock: Lock,
+}
+
+impl Opened {
+    /// The bytes of the snapshot that the state begins with. Its checksums were right when it was opened, and are
+    /// looked at again.
+    pub fn snapshot(&mut self) -> Option<SnapshotReader> {
+        let (about, file) = (self.chain.base?, self.snapshot.as_ref()?);
+        Some(SnapshotReader::new(Arc::clone(file), about.size))
+    }
+
+    /// Hands each record behind the snapshot to `each`, in order, and answers how many there were. What `each` cannot
+    /// use ends the reading with an error that names file and offset.
+    pub fn frames(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), String>) -> Result<u64, OpenError> {
+        let mut count = 0;
+        for scan in &self.chain.files {
+            let name = names::journal(scan.number);
+            let file = self.survey.open(&name)?;
+            let path = || self.survey.dir.join(&name);
+            let mut reader = Reader::new(file, 0, scan.good);
+            loop {
+                match reader.next().map_err(|source| self.survey.reading(&name, source))? {
+                    Next::Frame { offset, frame: Frame::Record(record), .. } => {
+                        each(record).map_err(|what| OpenError::Record { file: path(), offset, what })?;
+                        count += 1;
+                    }
+                    Next::Frame { .. } => {}
+                    Next::Over => break,
+                    Next::Bad { offset, bad } => {
+                        return Err(OpenError::Damaged(Damage { file: path(), offset, what: bad.to_string() }));
+                    }
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Puts right what the report told, begins a new journal, and removes what is not needed any more.
+    pub fn start(self) -> Result<Journal, OpenError> {
+        self.begin(true)
+    }
+
+    /// The same without a thread that syncs: [`Sync::EverySecond`] syncs by [`Journal::sync_now`] alone. For tests,
+    /// in which nothing may happen by itself.
+    pub fn start_by_hand(self) -> Result<Journal, OpenError> {
+        self.begin(false)
+    }
+
+    fn begin(self, thread: bool) -> Result<Journal, OpenError> {
+        let (survey, chain) = (&self.survey, &self.chain);
+        let number = match (chain.files.last(), chain.base) {
+            (Some(last), _) => last.number + 1,
+            (None, Some(about)) => about.number,
+            (None, None) if chain.stop.as_ref().is_some_and(|stop| !stop.proven) => survey.most(),
+            (None, None) => survey.most() + 1,
+        };
+        mend::mend(survey, chain, number, !self.damages.is_empty())?;
+        let begun = if chain.files.is_empty() && chain.base.is_none() { Begun::Origin } else { Begun::Start };
+        let bytes = chain.files.iter().map(|file| file.good).sum();
+        // Mending wrote an end where there was none.
+        let ended = chain.files.last().is_some_and(|last| last.end.is_none());
+        let seq = chain.seq + u64::from(ended);
+        let beginning = Beginning { number, seq, begun, snapshot: chain.base, bytes, sync: self.sync, thread };
+        let journal = Journal::begin(Arc::clone(&survey.disk), survey.dir.clone(), self.lock, &beginning)?;
+        mend::tidy(survey, chain.base.map_or(0, |about| about.number))?;
+        Ok(journal)
+    }
+
+    /// Whether the last one who wrote here stopped cleanly.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        clean(&self.chain)
+    }
+}
+
+pub(crate) fn clean(chain: &Chain) -> bool {
+    chain.stop.is_none() && chain.files.last().is_none_or(|last| last.end == Some(End::Clean))
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened").field("chain", &self.chain).finish_non_exhaustive()
+    }
+}
