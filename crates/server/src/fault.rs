@@ -18,6 +18,8 @@ pub(crate) struct Fault {
 pub(crate) enum Code {
     /// The question is wrong.
     Wrong,
+    /// The question is right and does not fit the policies in use.
+    Unfit,
     /// A token is needed.
     NoAuth,
     /// The protocol is not spoken.
@@ -58,7 +60,7 @@ impl Code {
     /// The first word of an error reply.
     pub(crate) const fn word(self) -> &'static str {
         match self {
-            Self::Wrong => "ERR",
+            Self::Wrong | Self::Unfit => "ERR",
             Self::NoAuth => "NOAUTH",
             Self::NoProto => "NOPROTO",
             Self::WrongPass | Self::Throttled => "WRONGPASS",

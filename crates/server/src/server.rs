@@ -12,16 +12,23 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
-use tollgate_core::Clock;
+use tollgate_config::Config;
+use tollgate_core::{Clock, Policy};
+use tollgate_journal::Failed;
+use tollgate_journal::disk::{Disk, Real};
 use tollgate_memory::{Manual, Memory, Monotonic};
 
 use crate::access::{Access, Free, Token, Tokens};
-use crate::desk::{Desk, Home, Policies};
+use crate::audit::{Event, Outcome, What};
+use crate::data::{self, Caps, Embedded, Opened, Recovered, Upkeep};
+use crate::desk::{self, Desk, Home};
 use crate::door::{self, Came, Door, Listener, Places, Serving, Speaks, Tls};
 use crate::http::Front;
 use crate::keys::Keys;
 use crate::log::Log;
 use crate::metrics::Metrics;
+use crate::ops::Ops;
+use crate::reload::{self, Reload, Watch};
 use crate::resp::clients::Clients;
 use crate::resp::commands::Scripts;
 use crate::settings::{Limits, Settings};
@@ -37,7 +44,9 @@ const REMIND: u64 = 60;
 /// A running server. Dropped, it ends as by [`Server::stop`].
 pub struct Server {
     shared: Arc<Shared>,
-    tls: Option<Arc<Tls>>,
+    reload: Reload,
+    /// Sees that the policy file changed.
+    watch: Option<Watch>,
     resp: Vec<SocketAddr>,
     http: Vec<SocketAddr>,
     connections: usize,
@@ -48,14 +57,41 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
     /// Threads that have seen what came before the end.
     settled: Receiver<()>,
+    /// What sees to what is kept, if anything is.
+    upkeep: Option<Upkeep>,
+    /// What was kept, in words.
+    found: Vec<String>,
+    /// Whether damage was to be repaired.
+    repaired: bool,
     within: Duration,
+}
+
+/// What time is told by.
+enum Time {
+    /// The process's monotonic clock.
+    Usual,
+    /// A clock of a test.
+    Given(Manual),
+}
+
+impl Time {
+    /// The clock, if it is not the usual one.
+    fn given(&self) -> Option<Box<dyn Clock>> {
+        match self {
+            Self::Usual => None,
+            Self::Given(clock) => Some(Box::new(clock.clone())),
+        }
+    }
+
+    fn clock(&self) -> Box<dyn Clock> {
+        self.given().unwrap_or_else(|| Box::new(Monotonic::new()))
+    }
 }
 
 impl Server {
     /// Starts a server; it decides by the process's monotonic clock.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
-        let memory = Memory::new(settings.memory);
-        Self::start_by(settings, memory, || Box::new(Monotonic::new()))
+        Self::start_by(settings, &Time::Usual, Arc::new(Real))
     }
 
     /// What a key of the first database remembers for dialects: for the comparison of homes, which looks at
@@ -68,18 +104,38 @@ impl Server {
 
     /// The same by a clock that stands until it is set, for tests: the command has no way to it.
     pub fn start_with_clock(settings: Settings, clock: &Manual) -> Result<Self, StartError> {
-        let memory = Memory::with_clock(settings.memory, Box::new(clock.clone()));
-        Self::start_by(settings, memory, || Box::new(clock.clone()))
+        Self::start_by(settings, &Time::Given(clock.clone()), Arc::new(Real))
     }
 
-    fn start_by(settings: Settings, memory: Memory, clock: impl Fn() -> Box<dyn Clock>) -> Result<Self, StartError> {
+    /// The same on a disk that fails when it is told to, for tests.
+    #[doc(hidden)]
+    pub fn start_with_disk(settings: Settings, clock: &Manual, disk: Arc<dyn Disk>) -> Result<Self, StartError> {
+        Self::start_by(settings, &Time::Given(clock.clone()), disk)
+    }
+
+    /// Has a snapshot written now, for tests; its bytes are told when it is there. None if nothing is kept.
+    #[doc(hidden)]
+    pub fn snapshot(&self) -> Option<Receiver<Result<u64, Failed>>> {
+        self.upkeep.as_ref().map(Upkeep::snapshot)
+    }
+
+    /// What a start found of what was kept, in words, a line a fact.
+    pub fn found(&self) -> &[String] {
+        &self.found
+    }
+
+    fn start_by(settings: Settings, time: &Time, disk: Arc<dyn Disk>) -> Result<Self, StartError> {
         door::judge(&settings)?;
+        if settings.data.is_some() && settings.store.is_some() {
+            return Err(StartError::DataAndStore);
+        }
         let threads = settings.threads.max(1);
         let limits = settings.limits.clone();
         let log = Arc::new(Log::new(settings.log).map_err(StartError::System)?);
         let tls = settings.tls.clone().map(|files| Tls::new(files, Arc::clone(&log)));
         let tls = tls.transpose().map_err(StartError::Tls)?.map(Arc::new);
         let (made, tokens) = tokens(&settings)?;
+        let ops = Ops::new(&settings, &log)?;
         let listeners = listen(&settings)?;
         let connections = door::room(limits.connections, threads)?;
         let addrs = |speaks| listeners.iter().filter(move |at| at.speaks == speaks).map(|at| at.addr).collect();
@@ -92,17 +148,24 @@ impl Server {
             (false, false) => Free::Loopback,
         };
         let exposed = door::exposed(listeners.iter().map(|at| at.addr)).map(|addr| addr.port()).collect();
-        let home = settings.store.map_or(Home::Embedded(memory), Home::Redis);
+        let clock = || time.clock();
+        // Before anything of the data is touched, since a wrong file ends the start.
+        let file = settings.config.clone().map(|path| reload::first(&path, &log).map(|first| (path, first)));
+        let file = file.transpose().map_err(StartError::Config)?;
+        let config = file.as_ref().map(|(_, first)| first.config.clone()).unwrap_or_default();
+        let (embedded, keys, recovered) = embedded(&settings, &config, time, disk)?;
+        let home = settings.store.map_or(Home::Embedded(embedded), Home::Redis);
+        recovered.report.iter().for_each(|fact| log.info("kept", &[("found", fact)]));
+        let metrics = Arc::new(Metrics::default());
+        let desk = Desk::new(home, settings.policies, metrics, clock(), Arc::clone(&log), keys).with_ops(ops);
+        let kept = desk::Recovered { bans: recovered.bans.clone(), generation: recovered.generation };
+        desk.begin(config, kept).map_err(|error| StartError::Config(error.to_string()))?;
+        if file.is_some() {
+            desk.metrics.reloads.first();
+        }
         let shared = Arc::new(Shared {
             clients: Clients::new(clock().now()),
-            desk: Desk::new(
-                home,
-                Policies::new(settings.policies),
-                Arc::new(Metrics::default()),
-                clock(),
-                Arc::clone(&log),
-                Keys::new(settings.keys),
-            ),
+            desk,
             access: Access::new(free, exposed, tokens, settings.tokens, clock(), Arc::clone(&log)),
             http: Front::new(settings.hosts, settings.trusted_proxies.clone()),
             held: Arc::default(),
@@ -112,11 +175,13 @@ impl Server {
             stopping,
             leaving,
         });
+        let policies = file.map(|(path, first)| Arc::new(first.file(path, Arc::clone(&shared))));
         let serving = Serving { shared: Arc::clone(&shared), tls: tls.clone(), handshake: limits.handshake };
         let (settles, settled) = channel();
         let mut server = Self {
             shared: Arc::clone(&shared),
-            tls: tls.clone(),
+            reload: Reload::new(Arc::clone(&shared), tls.clone(), policies),
+            watch: None,
             resp,
             http,
             connections,
@@ -126,9 +191,15 @@ impl Server {
             door: None,
             threads: Vec::new(),
             settled,
+            upkeep: None,
+            repaired: settings.data.as_ref().is_some_and(|keeping| keeping.repair),
+            found: recovered.report,
             within: limits.stop,
         };
+        server.upkeep = Upkeep::start(&shared).map_err(StartError::System)?;
         server.tell(limits.connections);
+        let policies = server.reload.policies().cloned();
+        server.watch = policies.map(Watch::start).transpose().map_err(StartError::System)?;
         let mut senders = Vec::new();
         for number in 0..threads {
             let (sender, receiver) = unbounded_channel();
@@ -151,6 +222,12 @@ impl Server {
         let log = &self.shared.log;
         for (speaks, addrs) in [("resp", &self.resp), ("http", &self.http)] {
             addrs.iter().for_each(|addr| log.info("listening", &[("speaks", &speaks), ("addr", addr)]));
+        }
+        let detail = format!("tollgate {}", env!("CARGO_PKG_VERSION"));
+        let audit = &self.shared.desk.ops.audit;
+        audit.tell(&Event { detail: &detail, ..Event::of_server(What::Start, Outcome::Done) });
+        for fact in self.found.iter().filter(|_| self.repaired) {
+            audit.tell(&Event { detail: fact, ..Event::of_server(What::Repair, Outcome::Done) });
         }
         if self.connections < wanted {
             log.warn("few_files", &[("connections", &self.connections), ("wanted", &wanted)]);
@@ -187,12 +264,24 @@ impl Server {
         self.made.as_ref()
     }
 
-    /// Reads tokens, certificate and key again. What is wrong is logged, and what was in use stays.
+    /// The number of the policies in use: each change of the policy file has its own.
+    pub fn generation(&self) -> u64 {
+        self.shared.desk.generation().number
+    }
+
+    /// How many policies callers may ask for by name.
+    pub fn policies(&self) -> usize {
+        self.shared.desk.generation().listed.len()
+    }
+
+    /// Reads tokens, certificate, key and policy file again. What is wrong is logged, and what was in use stays.
     pub fn reload(&self) {
-        self.shared.access.reload();
-        if let Some(tls) = &self.tls {
-            tls.reload();
-        }
+        self.reload.run();
+    }
+
+    /// What does that, to be run elsewhere.
+    pub fn reloading(&self) -> Reload {
+        self.reload.clone()
     }
 
     /// Ends: no connection is taken any more, commands that came are answered, idle connections are closed,
@@ -202,9 +291,11 @@ impl Server {
     }
 
     fn end(&mut self) {
-        if self.door.is_some() {
+        let was_open = self.door.is_some();
+        if was_open {
             self.shared.log.info("ending", &[]);
         }
+        self.watch = None;
         let _ = self.stop.send(true);
         // The door hands on whoever was waiting, and lets go of the threads.
         if let Some(door) = self.door.take() {
@@ -217,6 +308,15 @@ impl Server {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        // Nobody decides any more.
+        if let Some(mut upkeep) = self.upkeep.take() {
+            upkeep.end(self.within);
+        }
+        if was_open {
+            // What was left out so far is told before the last line.
+            self.shared.desk.ops.second(self.shared.desk.clock.now());
+            self.shared.desk.ops.audit.tell(&Event::of_server(What::Stop, Outcome::Done));
+        }
     }
 }
 
@@ -224,6 +324,32 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// The store in this process and the keys, as they were kept if anything was.
+fn embedded(
+    settings: &Settings,
+    config: &Config,
+    time: &Time,
+    disk: Arc<dyn Disk>,
+) -> Result<(Embedded, Keys, Recovered), StartError> {
+    let Some(keeping) = &settings.data else {
+        let memory = time
+            .given()
+            .map_or_else(|| Memory::new(settings.memory), |clock| Memory::with_clock(settings.memory, clock));
+        return Ok((Embedded::new(memory, None, time.clock()), Keys::new(settings.keys), Recovered::default()));
+    };
+    let of_file = config.policies.iter().map(|entry| entry.policy.clone());
+    let policies: Vec<Policy> = settings.policies.iter().cloned().chain(of_file).collect();
+    let caps = Caps {
+        memory: settings.memory,
+        keys: settings.keys,
+        policies: &policies,
+        clock: &|| time.given(),
+        now: time.clock().now(),
+    };
+    let Opened { memory, keys, binding, recovered } = data::open(keeping, disk, &caps)?;
+    Ok((Embedded::new(memory, Some(Arc::new(binding)), time.clock()), keys, recovered))
 }
 
 /// The tokens of the settings' file, or one made here.
@@ -297,13 +423,16 @@ async fn keep(shared: Arc<Shared>, tls: Option<Arc<Tls>>, limits: Limits, is_ope
             }
             sleep(SECOND).await;
             shared.log.second();
+            shared.desk.ops.second(shared.desk.clock.now());
         }
     };
     let certificates = async {
         let Some(tls) = tls else { return };
         loop {
             sleep(limits.tls_watch).await;
-            tls.look();
+            if let Some(read) = tls.look() {
+                reload::told(&shared, What::Certificate, &read, "");
+            }
         }
     };
     tokio::join!(seconds, certificates);

@@ -8,6 +8,8 @@ use ipnet::IpNet;
 use tollgate_core::Policy;
 use tollgate_redis::Redis;
 
+use crate::audit::AuditFile;
+use crate::data::Keeping;
 use crate::log::LogForm;
 
 /// The port of the Redis protocol.
@@ -39,8 +41,12 @@ pub struct Settings {
     pub keys: usize,
     /// The store that decides; the embedded one if none.
     pub store: Option<Redis>,
-    /// Policies that callers may ask for by name.
+    /// What is kept over a restart; nothing if none.
+    pub data: Option<Keeping>,
+    /// Policies that callers may ask for by name, beside those of the file.
     pub policies: Vec<Policy>,
+    /// The policy file, which is read again when it changes.
+    pub config: Option<PathBuf>,
     /// The file of tokens; without it the server makes one at its start, if it is on loopback alone.
     pub tokens: Option<PathBuf>,
     /// Nothing is free, on loopback neither.
@@ -57,8 +63,21 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// How the log is written.
     pub log: LogForm,
+    /// Where it is written who reset, banned and reloaded; in the log alone if nowhere.
+    pub audit: Option<AuditFile>,
+    /// The collector that gets traces; none if nowhere.
+    pub traces: Option<Collector>,
     /// How much is served at once, and how long things may take.
     pub limits: Limits,
+}
+
+/// A collector of traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collector {
+    /// Where it is, such as `http://127.0.0.1:4318`.
+    pub endpoint: String,
+    /// Of so many requests that their callers do not trace, one is traced; none if 0.
+    pub one_of: u64,
 }
 
 /// Where certificate and key are, in PEM.
@@ -112,7 +131,9 @@ impl Default for Settings {
             memory: tollgate_memory::DEFAULT_CAP,
             keys: tollgate_memory::DEFAULT_CAP,
             store: None,
+            data: None,
             policies: Vec::new(),
+            config: None,
             tokens: None,
             require_token: false,
             insecure_no_auth: false,
@@ -121,6 +142,8 @@ impl Default for Settings {
             trusted_proxies: Vec::new(),
             hosts: Vec::new(),
             log: LogForm::Off,
+            audit: None,
+            traces: None,
             limits: Limits::default(),
         }
     }

@@ -43,21 +43,17 @@ impl Shared {
     /// The same by a clock.
     pub(crate) fn for_test_by(clock: impl Fn() -> Box<dyn tollgate_core::Clock>) -> Arc<Self> {
         use crate::access::{Free, Tokens};
-        use crate::desk::{Home, Policies};
+        use crate::desk::{Home, Recovered};
         use tollgate_memory::{LEAST_CAP, Memory};
 
         let log = Arc::new(Log::default());
-        let home = Home::Embedded(Memory::with_clock(LEAST_CAP, clock()));
+        let home = Home::embedded(Memory::with_clock(LEAST_CAP, clock()), clock());
         let (_, never) = watch::channel(false);
+        let keys = crate::keys::Keys::new(1 << 20);
+        let desk = Desk::new(home, Vec::new(), Arc::default(), clock(), Arc::clone(&log), keys);
+        desk.begin(Default::default(), Recovered::default()).unwrap();
         Arc::new(Self {
-            desk: Desk::new(
-                home,
-                Policies::default(),
-                Arc::default(),
-                clock(),
-                Arc::clone(&log),
-                crate::keys::Keys::new(1 << 20),
-            ),
+            desk,
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
             http: Front::default(),
             clients: Clients::new(clock().now()),

@@ -32,8 +32,8 @@ use crate::network::{Prefix, is_loopback};
 pub use scope::{Scope, Scopes, ScopesError};
 use throttle::Throttle;
 pub use token::Token;
-pub(crate) use tokens::Tokens;
 pub use tokens::TokensError;
+pub(crate) use tokens::{Login, Tokens};
 
 /// Who may do what without a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,9 +85,9 @@ impl Access {
         }
     }
 
-    /// What a token allows beside what is free. A caller that was wrong too often has to wait, whatever he
+    /// What a token allows beside what is free, and who it is. A caller that was wrong too often has to wait, whatever he
     /// shows.
-    pub(crate) fn login(&self, token: &[u8], peer: IpAddr) -> Result<Scopes, Fault> {
+    pub(crate) fn login(&self, token: &[u8], peer: IpAddr) -> Result<Login, Fault> {
         let tokens = Arc::clone(&self.tokens.read().unwrap_or_else(PoisonError::into_inner));
         // A right token is right however many wrong ones its neighbours try: nobody can be kept out by them.
         tokens.find(token).ok_or_else(|| {
@@ -110,15 +110,17 @@ impl Access {
 
     /// Reads the tokens again, if they are of a file. If it is wrong, those of before stay. Connections that
     /// logged in keep what they were allowed until they end.
-    pub(crate) fn reload(&self) {
-        let Some(file) = &self.file else { return };
-        match Tokens::read(file) {
-            Ok(tokens) => {
-                self.log.info("tokens_read", &[("tokens", &tokens.len())]);
-                *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
-            }
-            Err(error) => self.log.error("tokens_kept", &[("because", &error)]),
-        }
+    /// Answers how many there are; nothing if they are of no file.
+    pub(crate) fn reload(&self) -> Option<Result<usize, TokensError>> {
+        let read = Tokens::read(self.file.as_ref()?).inspect_err(|error| {
+            self.log.error("tokens_kept", &[("because", error)]);
+        });
+        Some(read.map(|tokens| {
+            let count = tokens.len();
+            self.log.info("tokens_read", &[("tokens", &count)]);
+            *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
+            count
+        }))
     }
 }
 
@@ -173,7 +175,7 @@ mod tests {
     fn a_token_allows_its_scopes_and_another_nothing() {
         let (access, token, _, lines) = access(Free::Loopback, &[]);
         let peer = addr("127.0.0.1:5").ip();
-        assert_eq!(access.login(token.text().as_bytes(), peer), Ok(Scopes::ALL));
+        assert_eq!(access.login(token.text().as_bytes(), peer).map(|login| login.scopes), Ok(Scopes::ALL));
         let wrong = [&b""[..], b"tg_", &token.text().as_bytes()[1..]];
         for wrong in wrong {
             let fault = access.login(wrong, peer).unwrap_err();
@@ -194,20 +196,20 @@ mod tests {
         let tokens = Tokens::read(&file).unwrap();
         let access = Access::new(Free::Nothing, Vec::new(), tokens, Some(file.clone()), clock, Arc::new(log));
         let peer = addr("192.0.2.7:5").ip();
-        let login = |token: &Token| access.login(token.text().as_bytes(), peer).ok();
+        let login = |token: &Token| access.login(token.text().as_bytes(), peer).ok().map(|login| login.scopes);
         let (second, _) = Token::add_to(&file, Scopes::ALL, "second").unwrap();
         assert_eq!((login(&first), login(&second)), (Some(Scopes::FREE), None));
-        access.reload();
+        let _ = access.reload();
         assert_eq!((login(&first), login(&second)), (Some(Scopes::FREE), Some(Scopes::ALL)));
         std::fs::write(&file, "check nonsense first\n").unwrap();
-        access.reload();
+        let _ = access.reload();
         assert_eq!((login(&first), login(&second)), (Some(Scopes::FREE), Some(Scopes::ALL)));
         // All are taken back by a file without any.
         std::fs::write(&file, "").unwrap();
-        access.reload();
+        let _ = access.reload();
         assert_eq!((login(&first), login(&second)), (None, None));
         std::fs::remove_file(&file).unwrap();
-        access.reload();
+        let _ = access.reload();
         let said: Vec<String> = lines.try_iter().collect();
         let events: Vec<&str> = said.iter().map(|line| line.split(' ').nth(2).unwrap()).collect();
         let failed = "login_failed";
@@ -220,6 +222,7 @@ mod tests {
         let (access, token, clock, _lines) = access(Free::Loopback, &[]);
         let (guesser, neighbour, other) =
             (addr("[2001:db8::1]:5").ip(), addr("[2001:db8::2]:5").ip(), addr("192.0.2.7:5").ip());
+        let scopes = |ip| access.login(token.text().as_bytes(), ip).ok().map(|login| login.scopes);
         for _ in 0..5 {
             assert!(access.login(b"guess", guesser).unwrap_err().text.contains("not known"));
         }
@@ -228,14 +231,14 @@ mod tests {
             assert_eq!(fault.code, Code::Throttled);
             assert!(fault.text.starts_with("too many failed logins from 2001:db8::/64; try again in "), "{fault}");
             // Who is right is not kept out by those who are not.
-            assert_eq!(access.login(token.text().as_bytes(), ip), Ok(Scopes::ALL));
+            assert_eq!(scopes(ip), Some(Scopes::ALL));
         }
-        assert_eq!(access.login(token.text().as_bytes(), other), Ok(Scopes::ALL));
+        assert_eq!(scopes(other), Some(Scopes::ALL));
         clock.advance(Micros::from_secs(1));
-        assert_eq!(access.login(token.text().as_bytes(), guesser), Ok(Scopes::ALL));
+        assert_eq!(scopes(guesser), Some(Scopes::ALL));
         // Who is right may be so as often as he likes.
         for _ in 0..100 {
-            assert_eq!(access.login(token.text().as_bytes(), guesser), Ok(Scopes::ALL));
+            assert_eq!(scopes(guesser), Some(Scopes::ALL));
         }
     }
 }

@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use subtle::ConditionallySelectable;
 use tollgate_core::is_word;
@@ -31,7 +32,16 @@ pub(crate) struct Tokens(Vec<Known>);
 struct Known {
     scopes: Scopes,
     hash: Hash,
-    name: Box<str>,
+    name: Arc<str>,
+}
+
+/// A token that was shown and is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Login {
+    /// What it allows.
+    pub(crate) scopes: Scopes,
+    /// Its name.
+    pub(crate) name: Arc<str>,
 }
 
 /// Why a tokens file is not taken.
@@ -134,15 +144,18 @@ impl Tokens {
         }
     }
 
-    /// What a token allows; nothing if it is none of these. Each is compared, whichever it is, in the same
-    /// time.
-    pub(crate) fn find(&self, token: &[u8]) -> Option<Scopes> {
+    /// What a token allows, and its name; nothing if it is none of these. Each is compared, whichever it is,
+    /// in the same time.
+    pub(crate) fn find(&self, token: &[u8]) -> Option<Login> {
         let hash = Hash::of(token);
-        let mut found = Scopes::NONE.bits();
-        for known in &self.0 {
-            found = u8::conditional_select(&found, &known.scopes.bits(), known.hash.is(&hash));
+        let (mut scopes, mut found) = (Scopes::NONE.bits(), u32::MAX);
+        for (place, known) in (0u32..).zip(&self.0) {
+            let is = known.hash.is(&hash);
+            scopes = u8::conditional_select(&scopes, &known.scopes.bits(), is);
+            found = u32::conditional_select(&found, &place, is);
         }
-        Some(Scopes::from_bits(found)).filter(|scopes| !scopes.is_none())
+        let name = Arc::clone(&self.0.get(usize::try_from(found).ok()?)?.name);
+        Some(Login { scopes: Scopes::from_bits(scopes), name }).filter(|login| !login.scopes.is_none())
     }
 }
 

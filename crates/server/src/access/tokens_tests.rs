@@ -36,8 +36,9 @@ fn every_token_of_a_file_allows_its_scopes() {
     let file = Written::new("scopes", &text);
     let read = Tokens::read(&file.0).unwrap();
     assert_eq!(read.len(), 4);
-    for (token, scopes) in tokens.iter().zip(scopes) {
-        assert_eq!(read.find(token.text().as_bytes()), Some(scopes));
+    for (number, (token, scopes)) in tokens.iter().zip(scopes).enumerate() {
+        let login = read.find(token.text().as_bytes()).unwrap();
+        assert_eq!((login.scopes, &*login.name), (scopes, &*format!("n{number}")));
     }
     // The hash itself is no token.
     assert_eq!(read.find(tokens[0].hash().to_string().as_bytes()), None);
@@ -105,8 +106,9 @@ fn a_token_is_added_to_its_file_and_found_there() {
     );
     assert!(!text.contains(first.text()) && !text.contains(second.text()));
     let read = Tokens::read(&file.0).unwrap();
-    assert_eq!(read.find(first.text().as_bytes()), Some(Scopes::FREE));
-    assert_eq!(read.find(second.text().as_bytes()), Some(Scopes::ALL));
+    let found = |token: &Token| read.find(token.text().as_bytes()).map(|login| (login.scopes, login.name));
+    assert_eq!(found(&first), Some((Scopes::FREE, "billing".into())));
+    assert_eq!(found(&second), Some((Scopes::ALL, "operator".into())));
     // What would make the file wrong is not added.
     for name in ["billing", "two words", ""] {
         assert!(matches!(Token::add_to(&file.0, Scopes::FREE, name), Err(TokensError::Name(_))));

@@ -1,35 +1,35 @@
-//! Policy texts, parsed once. Callers choose texts and names, so both are kept within bounds: texts in two
-//! generations, of which the older is forgotten when the younger is full; names up to a number.
+//! The policies a server knows: those it was told of, by name, and texts that callers bring, parsed once.
+//!
+//! Names are looked up in the generation in use, so whoever asks next sees a new one. Callers choose texts
+//! and names, so both are kept within bounds: texts in two halves, of which the older is forgotten when the
+//! younger is full; names up to a number.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use arc_swap::{ArcSwap, Guard};
 use tollgate_core::{Policy, is_word};
-use tollgate_memory::Prepared;
 
+use super::rules::BESIDE;
+use super::{Generation, Known};
 use crate::fault::{Fault, quoted};
-use crate::metrics::PolicyCounts;
 
-/// The texts of one generation.
-const GENERATION: usize = 1_024;
+/// The texts of one half.
+const HALF: usize = 1_024;
 /// The longest policy text, in bytes.
 const LONGEST_TEXT: usize = 4_096;
-/// The policy names that callers may bring, beside those the server was started with.
+/// The policy names that callers may bring, beside those the server was told of.
 const MOST_NAMES: usize = 1_000;
-
-/// A policy and what the server keeps beside it.
-#[derive(Debug)]
-pub(crate) struct Known {
-    pub(crate) policy: Policy,
-    /// As the embedded store knows it, if that is the home.
-    pub(crate) prepared: Option<Prepared>,
-    pub(crate) counts: Arc<PolicyCounts>,
-}
+/// The names that an error tells.
+const TOLD: usize = 10;
 
 /// The policies a server knows.
 #[derive(Default)]
 pub(crate) struct Policies {
-    listed: Vec<Policy>,
+    generation: ArcSwap<Generation>,
+    /// The number of the generation in use, which is quicker to read.
+    number: AtomicU64,
     texts: RwLock<Texts>,
 }
 
@@ -41,32 +41,72 @@ struct Texts {
 }
 
 impl Policies {
-    /// Policies that callers may ask for by name.
-    pub(crate) fn new(listed: Vec<Policy>) -> Self {
-        Self { listed, texts: RwLock::default() }
+    /// The generation in use.
+    pub(super) fn load(&self) -> Guard<Arc<Generation>> {
+        self.generation.load()
     }
 
-    /// The policies that have names, in the order given.
-    pub(crate) fn listed(&self) -> &[Policy] {
-        &self.listed
+    /// Has requests use another generation from now on.
+    pub(super) fn put(&self, next: Generation) {
+        let number = next.number;
+        self.generation.store(Arc::new(next));
+        self.number.store(number, Ordering::Release);
     }
 
-    /// The policy of this text or name; `make` is asked once while it is remembered.
-    pub(crate) fn find(
+    /// Whether a policy is what its name or text means now.
+    #[inline]
+    pub(crate) fn is_current(&self, known: &Known) -> bool {
+        known.generation == 0 || known.generation == self.number.load(Ordering::Acquire)
+    }
+
+    /// The policy of this text, or of this name in a generation; `make` is asked once while a text is
+    /// remembered.
+    pub(super) fn find(
         &self,
+        generation: &Generation,
         text: &[u8],
         name: Option<&[u8]>,
-        make: impl FnOnce(&Policy) -> Result<Known, Fault>,
+        make: impl FnOnce(Policy) -> Result<Known, Fault>,
     ) -> Result<Arc<Known>, Fault> {
-        // No text has a zero byte, and no name either.
-        let joined;
-        let id = match name {
-            None => text,
-            Some(name) => {
-                joined = [text, b"\0", name].concat();
-                &joined
+        // Every text has a slash, and no name has one.
+        if text.contains(&b'/') {
+            let filed = name.and_then(|name| std::str::from_utf8(name).ok()).and_then(|name| generation.find(name));
+            if let Some(known) = filed.filter(|known| known.rules.is_some()) {
+                let name = known.policy.name();
+                return Err(Fault::wrong(format!(
+                    "NAME: expected another than {name}, whose lists, overrides or bans a text would pass by; ask for \
+                     {name} itself"
+                )));
             }
+            return self.remembered(&id(text, name), generation, || read(text, name), make);
+        }
+        let Some(word) = std::str::from_utf8(text).ok().filter(|text| is_word(text)) else {
+            return self.remembered(&id(text, name), generation, || read(text, name), make);
         };
+        let known = generation.find(word).ok_or_else(|| unknown(word, generation))?;
+        let Some(name) = name.filter(|name| *name != text) else { return Ok(Arc::clone(known)) };
+        if known.rules.is_some() {
+            let text =
+                format!("NAME: expected none beside {word}, whose lists, overrides or bans are under its own name");
+            return Err(Fault::wrong(text));
+        }
+        // Of this generation alone.
+        let id = [text, b"\0", name, b"\0", &generation.number.to_le_bytes()].concat();
+        self.remembered(
+            &id,
+            generation,
+            || named(known.policy.clone(), name),
+            |policy| Ok(Known { generation: generation.number, ..make(policy)? }),
+        )
+    }
+
+    fn remembered(
+        &self,
+        id: &[u8],
+        generation: &Generation,
+        read: impl FnOnce() -> Result<Policy, Fault>,
+        make: impl FnOnce(Policy) -> Result<Known, Fault>,
+    ) -> Result<Arc<Known>, Fault> {
         {
             let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(known) = texts.young.get(id) {
@@ -77,109 +117,163 @@ impl Policies {
         let known = match texts.old.get(id) {
             Some(known) => Arc::clone(known),
             None => {
-                let policy = self.read(text, name)?;
-                let is_listed = self.listed.iter().any(|listed| listed.name() == policy.name());
-                if !policy.name().is_empty() && !is_listed && !texts.names.contains(policy.name()) {
+                let policy = read()?;
+                let name = policy.name();
+                if !name.is_empty() && generation.find(name).is_none() && !texts.names.contains(name) {
                     if texts.names.len() >= MOST_NAMES {
                         let text = format!(
                             "NAME: expected at most {MOST_NAMES} different names; callers should not choose them"
                         );
                         return Err(Fault::wrong(text));
                     }
-                    texts.names.insert(policy.name().into());
+                    texts.names.insert(name.into());
                 }
-                Arc::new(make(&policy)?)
+                Arc::new(make(policy)?)
             }
         };
-        if texts.young.len() >= GENERATION {
+        if texts.young.len() >= HALF {
             texts.old = std::mem::take(&mut texts.young);
         }
         texts.young.insert(id.into(), Arc::clone(&known));
         Ok(known)
     }
+}
 
-    fn read(&self, text: &[u8], name: Option<&[u8]>) -> Result<Policy, Fault> {
-        let policy = self.text(text)?;
-        let Some(name) = name else { return Ok(policy) };
-        let word = std::str::from_utf8(name).ok().filter(|name| is_word(name));
-        let named = word.and_then(|name| policy.with_name(name).ok());
-        named.ok_or_else(|| Fault::expected("NAME", "1 to 64 letters, digits, - and _", name))
+/// What a text is remembered by. No text has a zero byte, and no name either.
+fn id<'a>(text: &'a [u8], name: Option<&[u8]>) -> std::borrow::Cow<'a, [u8]> {
+    match name {
+        None => text.into(),
+        Some(name) => [text, b"\0", name].concat().into(),
     }
+}
 
-    fn text(&self, text: &[u8]) -> Result<Policy, Fault> {
-        if text.len() > LONGEST_TEXT {
-            return Err(Fault::wrong(format!("policy: expected at most {LONGEST_TEXT} bytes, found {}", text.len())));
-        }
-        let text = std::str::from_utf8(text).map_err(|_| Fault::expected("policy", "text in UTF-8", text))?;
-        // Every text has a slash, and no name has one.
-        if !text.contains('/') && is_word(text) {
-            let listed = self.listed.iter().find(|listed| listed.name() == text);
-            return listed.cloned().ok_or_else(|| self.unknown(text));
-        }
-        text.parse().map_err(|error| Fault::wrong(format!("policy: {error}")))
+fn read(text: &[u8], name: Option<&[u8]>) -> Result<Policy, Fault> {
+    if text.len() > LONGEST_TEXT {
+        return Err(Fault::wrong(format!("policy: expected at most {LONGEST_TEXT} bytes, found {}", text.len())));
     }
+    let text = std::str::from_utf8(text).map_err(|_| Fault::expected("policy", "text in UTF-8", text))?;
+    let policy: Policy = text.parse().map_err(|error| Fault::wrong(format!("policy: {error}")))?;
+    match name {
+        None => Ok(policy),
+        Some(name) => named(policy, name),
+    }
+}
 
-    fn unknown(&self, name: &str) -> Fault {
-        let names: Vec<&str> = self.listed.iter().map(Policy::name).collect();
-        let names = if names.is_empty() { "no policy here has a name".to_owned() } else { names.join(", ") };
-        let found = quoted(name.as_bytes());
-        Fault::wrong(format!("policy: expected a policy such as \"100/min\", or a name ({names}), found {found}"))
+fn named(policy: Policy, name: &[u8]) -> Result<Policy, Fault> {
+    let word = std::str::from_utf8(name).ok().filter(|name| is_word(name));
+    if word.is_some_and(|word| word.contains(BESIDE)) {
+        let expected = format!("a name without {BESIDE}, which is for what the server files beside a policy");
+        return Err(Fault::expected("NAME", &expected, name));
     }
+    let named = word.and_then(|name| policy.with_name(name).ok());
+    named.ok_or_else(|| Fault::expected("NAME", "1 to 64 letters, digits, - and _", name))
+}
+
+fn unknown(name: &str, generation: &Generation) -> Fault {
+    let mut names: Vec<String> =
+        generation.listed.iter().take(TOLD).map(|known| known.policy.name().to_owned()).collect();
+    if let Some(more) = generation.listed.len().checked_sub(TOLD).filter(|more| *more > 0) {
+        names.push(format!("and {more} more"));
+    }
+    let names = if names.is_empty() { "no policy here has a name".to_owned() } else { names.join(", ") };
+    let found = quoted(name.as_bytes());
+    Fault::wrong(format!("policy: expected a policy such as \"100/min\", or a name ({names}), found {found}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::desk::Home;
+    use crate::metrics::Whose;
+    use tollgate_memory::{LEAST_CAP, Memory};
 
-    fn find(policies: &Policies, text: &str, name: Option<&str>) -> Result<Arc<Known>, Fault> {
-        policies.find(text.as_bytes(), name.map(str::as_bytes), |policy| {
-            Ok(Known { policy: policy.clone(), prepared: None, counts: Arc::default() })
-        })
+    struct Tested {
+        policies: Policies,
+        home: Home,
+    }
+
+    fn tested(listed: &[(&str, &str)]) -> Tested {
+        let home = Home::embedded(Memory::new(LEAST_CAP), Box::new(tollgate_memory::Monotonic::new()));
+        let named = |(name, text): &(&str, &str)| text.parse::<Policy>().unwrap().with_name(name).unwrap();
+        let given: Vec<Policy> = listed.iter().map(named).collect();
+        let policies = Policies::default();
+        policies.put(
+            Generation::new(1, &given, Default::default(), &Generation::default(), &home, &Default::default()).unwrap(),
+        );
+        Tested { policies, home }
+    }
+
+    impl Tested {
+        fn find(&self, text: &str, name: Option<&str>) -> Result<Arc<Known>, Fault> {
+            let make = |policy| Ok(Known::new(policy, &self.home, Whose::Callers)?);
+            self.policies.find(&self.policies.load(), text.as_bytes(), name.map(str::as_bytes), make)
+        }
     }
 
     #[test]
     fn a_text_is_parsed_once_and_forgotten_when_others_push_it_out() {
-        let policies = Policies::default();
-        let first = find(&policies, "100/min", None).unwrap();
-        assert!(Arc::ptr_eq(&first, &find(&policies, "100/min", None).unwrap()));
-        for count in 1..=GENERATION {
-            find(&policies, &format!("{count}/s"), None).unwrap();
+        let tested = tested(&[]);
+        let first = tested.find("100/min", None).unwrap();
+        assert!(Arc::ptr_eq(&first, &tested.find("100/min", None).unwrap()));
+        for count in 1..=HALF {
+            tested.find(&format!("{count}/s"), None).unwrap();
         }
-        // In the older generation, from where it comes back.
-        assert!(Arc::ptr_eq(&first, &find(&policies, "100/min", None).unwrap()));
-        for count in 1..=2 * GENERATION {
-            find(&policies, &format!("{count}/h"), None).unwrap();
+        // In the older half, from where it comes back.
+        assert!(Arc::ptr_eq(&first, &tested.find("100/min", None).unwrap()));
+        for count in 1..=2 * HALF {
+            tested.find(&format!("{count}/h"), None).unwrap();
         }
-        assert!(!Arc::ptr_eq(&first, &find(&policies, "100/min", None).unwrap()));
-        let texts = policies.texts.read().unwrap();
-        assert!(texts.young.len() <= GENERATION && texts.old.len() <= GENERATION);
+        assert!(!Arc::ptr_eq(&first, &tested.find("100/min", None).unwrap()));
+        let texts = tested.policies.texts.read().unwrap();
+        assert!(texts.young.len() <= HALF && texts.old.len() <= HALF);
     }
 
     #[test]
     fn names_are_those_of_the_server_or_few() {
-        let login: Policy = "5/min".parse().unwrap();
-        let policies = Policies::new(vec![login.with_name("login").unwrap()]);
-        assert_eq!(find(&policies, "login", None).unwrap().policy.name(), "login");
+        let tested = tested(&[("login", "5/min")]);
+        assert_eq!(tested.find("login", None).unwrap().policy.name(), "login");
         for number in 0..MOST_NAMES {
-            find(&policies, "1/s", Some(&format!("n{number}"))).unwrap();
+            tested.find("1/s", Some(&format!("n{number}"))).unwrap();
         }
-        assert!(find(&policies, "1/s", Some("one-more")).unwrap_err().text.contains("at most 1000"));
-        find(&policies, "9/min", Some("login")).unwrap();
-        find(&policies, "2/s", Some("n7")).unwrap();
+        assert!(tested.find("1/s", Some("one-more")).unwrap_err().text.contains("at most 1000"));
+        tested.find("9/min", Some("login")).unwrap();
+        tested.find("2/s", Some("n7")).unwrap();
+    }
+
+    #[test]
+    fn a_name_under_another_name_is_of_its_generation() {
+        let tested = tested(&[("login", "5/min")]);
+        let first = tested.find("login", Some("other")).unwrap();
+        assert_eq!((first.policy.name(), first.policy.to_string().as_str()), ("other", "5/min"));
+        assert!(Arc::ptr_eq(&first, &tested.find("login", Some("other")).unwrap()));
+        assert!(Arc::ptr_eq(&tested.find("login", None).unwrap(), &tested.find("login", Some("login")).unwrap()));
+        let given = "7/min".parse::<Policy>().unwrap().with_name("login").unwrap();
+        let next =
+            Generation::new(2, &[given], Default::default(), &Generation::default(), &tested.home, &Default::default())
+                .unwrap();
+        tested.policies.put(next);
+        assert!(!tested.policies.is_current(&first));
+        let second = tested.find("login", Some("other")).unwrap();
+        assert_eq!((second.policy.to_string().as_str(), second.generation), ("7/min", 2));
     }
 
     #[test]
     fn wrong_policies_say_what_was_expected() {
-        let policies = Policies::default();
+        let some = tested(&[]);
         for (text, name, said) in [
             ("5/parsec", None, "policy: column 3: expected a unit"),
             ("login", None, "or a name (no policy here has a name), found \"login\""),
             ("1/s", Some("a b"), "NAME: expected 1 to 64 letters"),
+            ("1/s", Some("login--refusals"), "NAME: expected a name without --"),
             ("", None, "policy: column 1"),
         ] {
-            let error = find(&policies, text, name).unwrap_err();
+            let error = some.find(text, name).unwrap_err();
             assert!(error.text.contains(said), "{error}");
         }
-        assert!(find(&policies, &"1/s,".repeat(2_000), None).unwrap_err().text.contains("at most 4096 bytes"));
+        assert!(some.find(&"1/s,".repeat(2_000), None).unwrap_err().text.contains("at most 4096 bytes"));
+        let names: Vec<String> = (0..12).map(|number| format!("p{number}")).collect();
+        let names: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1/s")).collect();
+        let said = tested(&names).find("q", None).unwrap_err().text;
+        assert!(said.contains("(p0, p1, p2, p3, p4, p5, p6, p7, p8, p9, and 2 more), found \"q\""), "{said}");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Cost, Decision, Detail, Mode, Request, Timestamp, Together};
+use tollgate_core::{Cost, Mode, Request, Timestamp, Together};
 
-use super::Known;
+use super::{Known, Verdict};
 
 /// A question.
 #[derive(Debug)]
@@ -57,10 +57,10 @@ pub(crate) enum Tells {
 /// An answer.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// A decision, and each limit's part if that was asked.
-    Decided(Decision, Vec<Detail>),
-    /// Several, all or none.
-    Together(Together),
+    /// A decision, and what made it.
+    Decided(Verdict),
+    /// Several, all or none; what made them, unless the limits alone did.
+    Together(Together, Vec<Verdict>),
     /// Units given back.
     Units(u64),
     /// It is done.

@@ -70,26 +70,26 @@ impl Tls {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner)).into()
     }
 
-    /// Reads the files again if they have changed.
-    pub(crate) fn look(&self) {
+    /// Reads the files again if they have changed; answers what came of it.
+    pub(crate) fn look(&self) -> Option<Result<(), TlsError>> {
         let now = stamps(&self.files);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if *seen != now {
-            *seen = now;
-            drop(seen);
-            self.reload();
+        if *seen == now {
+            return None;
         }
+        *seen = now;
+        drop(seen);
+        Some(self.reload())
     }
 
     /// Reads the files again. Connections that are there stay as they are.
-    pub(crate) fn reload(&self) {
-        match config(&self.files) {
-            Ok(config) => {
-                *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-                self.log.info("certificate_read", &[("file", &self.files.cert.display())]);
-            }
-            Err(error) => self.log.error("certificate_kept", &[("because", &error)]),
-        }
+    pub(crate) fn reload(&self) -> Result<(), TlsError> {
+        let config = config(&self.files).inspect_err(|error| {
+            self.log.error("certificate_kept", &[("because", error)]);
+        })?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        self.log.info("certificate_read", &[("file", &self.files.cert.display())]);
+        Ok(())
     }
 }
 

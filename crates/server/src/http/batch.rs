@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use tollgate_core::{Request, Together};
 
-use super::bodies::{Batch, BatchDecided, Check, Decided, ItemDecided, cost};
+use super::bodies::{Batch, BatchDecided, Check, ItemDecided};
 use super::call::Call;
-use super::decide::{key, part, strange};
+use super::decide::{part_of_check, strange};
+use super::decided::Decided;
 use super::problem::Problem;
 use super::values::Object;
-use crate::desk::{Answer, Known, Part, Question};
+use crate::desk::{Answer, Ask, Generation, Known, Part, Question, Tells};
 use crate::fault::Fault;
 use crate::shared::Shared;
 
@@ -24,29 +25,32 @@ pub(super) async fn batch(call: &Call<'_>, body: Batch) -> Result<BatchDecided, 
     if !(1..=most).contains(&count) {
         return Err(Problem::wrong(format!("items: expected 1 to {most}, found {count}")));
     }
-    let items = body.items.into_iter().map(|Object(item)| item).collect();
-    if body.all_or_none { together(call.shared, items).await } else { each(call.shared, items).await }
+    let items: Vec<Check> = body.items.into_iter().map(|Object(item)| item).collect();
+    if body.all_or_none { together(call, items).await } else { each(call, items).await }
 }
 
 /// All are charged or none is. One that is wrong spoils all.
-async fn together(shared: &Shared, items: Vec<Check>) -> Result<BatchDecided, Problem> {
+async fn together(call: &Call<'_>, items: Vec<Check>) -> Result<BatchDecided, Problem> {
     let mut parts = Vec::with_capacity(items.len());
-    for (place, item) in items.into_iter().enumerate() {
+    let generation = Arc::clone(&call.shared.desk.generation());
+    for (place, item) in items.iter().enumerate() {
         if item.mode.is_some() {
             let text = format!("items[{place}].mode: expected none where all or none is charged");
             return Err(Problem::wrong(text));
         }
-        let read =
-            read(shared, item).map_err(|fault| Fault::new(fault.code, format!("items[{place}]: {}", fault.text)))?;
+        let read = read(call.shared, &generation, item)
+            .map_err(|fault| Fault::new(fault.code, format!("items[{place}]: {}", fault.text)))?;
         parts.push(read.part);
     }
     let question = Question::All(parts);
-    match (shared.desk.answer(&question).await?, &question) {
-        (Answer::Together(Together { allowed, retry_after, decisions, .. }), Question::All(parts)) => {
-            let decided = parts
-                .iter()
-                .zip(&decisions)
-                .map(|(part, decision)| ItemDecided::Decided(Decided::new(&part.known.policy, decision, &[])));
+    match (call.ask(&question).await?, &question) {
+        (Answer::Together(Together { allowed, retry_after, decisions, .. }, verdicts), Question::All(parts)) => {
+            let decided = parts.iter().zip(&decisions).enumerate().map(|(place, (part, decision))| {
+                ItemDecided::Decided(match verdicts.get(place) {
+                    Some(verdict) => Decided::new(&part.known, verdict),
+                    None => Decided::plain(&part.known, decision),
+                })
+            });
             Ok(BatchDecided {
                 allowed: Some(allowed),
                 retry_after_us: Some(retry_after.as_flat()),
@@ -70,16 +74,18 @@ impl Asked {
     }
 }
 
-fn read(shared: &Shared, item: Check) -> Result<Asked, Fault> {
-    let key = key(item.key, item.key_base64)?;
-    let part = part(shared, key, &item.policy, item.name.as_deref(), cost(item.cost))?;
+fn read(shared: &Shared, generation: &Generation, item: &Check) -> Result<Asked, Fault> {
+    let part = part_of_check(shared, generation, item)?;
     let request = Request { mode: item.mode.map(Into::into), ..Request::cost(part.cost) };
     Ok(Asked { part, request })
 }
 
 /// Each by itself, in order; neighbours that ask alike are decided by one call.
-async fn each(shared: &Shared, items: Vec<Check>) -> Result<BatchDecided, Problem> {
-    let asked: Vec<Result<Asked, Fault>> = items.into_iter().map(|item| read(shared, item)).collect();
+async fn each(call: &Call<'_>, items: Vec<Check>) -> Result<BatchDecided, Problem> {
+    let shared = call.shared;
+    call.trace(|span| span.set("tollgate.batch_size", items.len()));
+    let generation = Arc::clone(&shared.desk.generation());
+    let asked: Vec<Result<Asked, Fault>> = items.iter().map(|item| read(shared, &generation, item)).collect();
     let mut decisions = Vec::with_capacity(asked.len());
     let mut rest = asked.as_slice();
     while let Some(first) = rest.first() {
@@ -104,10 +110,23 @@ async fn each(shared: &Shared, items: Vec<Check>) -> Result<BatchDecided, Proble
 
 async fn decide(shared: &Shared, asked: &Asked, keys: &[&[u8]], into: &mut Vec<ItemDecided>) {
     let known = &asked.part.known;
+    if known.rules.is_some() {
+        // What decided is told of each.
+        for key in keys {
+            let part = Part { known: Arc::clone(known), key: key.to_vec(), cost: asked.part.cost };
+            let ask = Ask { part, mode: asked.request.mode, peek: false, tells: Tells::Rest };
+            into.push(match shared.desk.answer(&Question::Check(ask)).await {
+                Ok(Answer::Decided(verdict)) => ItemDecided::Decided(Decided::new(known, &verdict)),
+                Ok(_) => ItemDecided::Failed { error: strange() },
+                Err(fault) => failed(fault),
+            });
+        }
+        return;
+    }
     let mut decisions = Vec::with_capacity(keys.len());
     match shared.desk.check_many(known, keys, &asked.request, &mut decisions).await {
         Ok(()) => {
-            let decided = decisions.iter().map(|decision| Decided::new(&known.policy, decision, &[]));
+            let decided = decisions.iter().map(|decision| Decided::plain(known, decision));
             into.extend(decided.map(ItemDecided::Decided));
         }
         Err(error) => {

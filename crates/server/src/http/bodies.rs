@@ -1,17 +1,22 @@
-//! What is asked and answered, as JSON. The document at `/openapi.json` is made of these types.
+//! What is asked and answered, as JSON. The document at `/openapi.json` is made of these types, and of those of
+//! `decided.rs` and `because.rs`.
 
 use serde::{Deserialize, Serialize};
-use tollgate_core::{Cost, Decision, Detail, Mode, Policy};
+use tollgate_core::{Cost, Mode};
 use utoipa::ToSchema;
 
+use super::because::Because;
+use super::decided::Decided;
+use super::parts::Parts;
 use super::problem::Problem;
 use super::values::{Object, Whole, given};
+use crate::usage::Used;
 
 /// A request to decide.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Check {
-    /// Who asks, as text: 1 to 512 bytes. Either this or key_base64.
+    /// Who asks, as text: 1 to 512 bytes. One of this, key_base64 and parts.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
     pub(super) key: Option<String>,
@@ -19,6 +24,10 @@ pub(super) struct Check {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
     pub(super) key_base64: Option<String>,
+    /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = BTreeMap<String, String>, required = false)]
+    pub(super) parts: Option<Parts>,
     /// The limits, such as 100/min, or the name of a policy of this server.
     #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
     pub(super) policy: String,
@@ -40,7 +49,7 @@ pub(super) struct Check {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reset {
-    /// Who, as text: 1 to 512 bytes. Either this or key_base64.
+    /// Who, as text: 1 to 512 bytes. One of this, key_base64 and parts.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
     pub(super) key: Option<String>,
@@ -48,6 +57,10 @@ pub(super) struct Reset {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
     pub(super) key_base64: Option<String>,
+    /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = BTreeMap<String, String>, required = false)]
+    pub(super) parts: Option<Parts>,
     /// The limits, or a policy's name.
     #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
     pub(super) policy: String,
@@ -61,7 +74,7 @@ pub(super) struct Reset {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Refund {
-    /// Who, as text: 1 to 512 bytes. Either this or key_base64.
+    /// Who, as text: 1 to 512 bytes. One of this, key_base64 and parts.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
     pub(super) key: Option<String>,
@@ -69,6 +82,10 @@ pub(super) struct Refund {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
     pub(super) key_base64: Option<String>,
+    /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = BTreeMap<String, String>, required = false)]
+    pub(super) parts: Option<Parts>,
     /// The limits, or a policy's name.
     #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
     pub(super) policy: String,
@@ -92,10 +109,14 @@ pub(super) struct Explain {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
     pub(super) key: Option<String>,
-    /// The same as any bytes, in base64; at most one of the two.
+    /// The same as any bytes, in base64; at most one of the three.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
     pub(super) key_base64: Option<String>,
+    /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = BTreeMap<String, String>, required = false)]
+    pub(super) parts: Option<Parts>,
     /// The limits, or a policy's name.
     #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
     pub(super) policy: String,
@@ -152,106 +173,6 @@ fn whole() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
     <Whole as utoipa::PartialSchema>::schema()
 }
 
-/// A decision. A refusal is one, too.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Decided {
-    /// Whether it passes.
-    allowed: bool,
-    /// Units the caller may use.
-    granted: u64,
-    /// Units left, the least over the limits; negative only in uniform mode.
-    remaining: i64,
-    /// Microseconds after which the same request passes if nobody else comes; 0 if it passed, -1 if never.
-    #[schema(minimum = -1)]
-    retry_after_us: i64,
-    /// Microseconds until all is as new.
-    reset_after_us: u64,
-    /// The first limit that did not fit the request.
-    limited_by: Option<String>,
-    /// Units recorded.
-    charged: u64,
-    /// As retry_after_us, for the next request of this cost.
-    #[schema(minimum = -1)]
-    next_after_us: i64,
-    /// When it was decided, in microseconds by the clock that decided: what a refund names.
-    at_us: u64,
-    /// Who decided: the home, or what stands in for it while it does not answer.
-    source: SourceName,
-    /// Each limit's part, unless many were decided at once.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    limits: Vec<LimitPart>,
-}
-
-/// One limit's part in a decision.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct LimitPart {
-    /// Its name, else its text.
-    name: String,
-    /// Whether the request fits it.
-    fits: bool,
-    /// Units left in it.
-    remaining: i64,
-    /// How long it alone would have the same request wait, in microseconds; -1 if never.
-    #[schema(minimum = -1)]
-    retry_after_us: i64,
-    /// Microseconds until it is as new.
-    reset_after_us: u64,
-    /// Its count.
-    count: u64,
-}
-
-/// Who decided.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum SourceName {
-    /// The home.
-    Home,
-    /// This server alone, by its share of the limits.
-    Local,
-    /// Nobody: the policy lets everything pass.
-    Open,
-    /// Nobody: the policy lets nothing pass.
-    Closed,
-}
-
-impl From<tollgate_core::Source> for SourceName {
-    fn from(source: tollgate_core::Source) -> Self {
-        match source {
-            tollgate_core::Source::Home => Self::Home,
-            tollgate_core::Source::Local => Self::Local,
-            tollgate_core::Source::Open => Self::Open,
-            tollgate_core::Source::Closed => Self::Closed,
-        }
-    }
-}
-
-impl Decided {
-    pub(super) fn new(policy: &Policy, decision: &Decision, details: &[Detail]) -> Self {
-        let limits = policy.limits().iter().zip(details).map(|(limit, detail)| LimitPart {
-            name: limit.name(),
-            fits: detail.fits,
-            remaining: detail.remaining,
-            retry_after_us: detail.retry_after.as_flat(),
-            reset_after_us: detail.reset_after.get(),
-            count: detail.count,
-        });
-        Self {
-            allowed: decision.allowed,
-            granted: decision.granted,
-            remaining: decision.remaining,
-            retry_after_us: decision.retry_after.as_flat(),
-            reset_after_us: decision.reset_after.get(),
-            limited_by: decision.limited_by.and_then(|place| policy.limits().get(place)).map(|limit| limit.name()),
-            charged: decision.charged,
-            next_after_us: decision.next_after.as_flat(),
-            at_us: decision.at.get(),
-            source: decision.source.into(),
-            limits: limits.collect(),
-        }
-    }
-}
-
 /// It is forgotten.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ResetDone {
@@ -273,9 +194,40 @@ pub(super) struct Explained {
     pub(super) policy: String,
     /// What it promises, a line a fact.
     pub(super) promises: Vec<String>,
+    /// The number of the policies in use, if it is one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) generation: Option<u64>,
     /// What would be decided now, if a key was given; nothing is charged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) now: Option<Decided>,
+    /// Why the key is decided so, if one was given and the policy is one of those in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) because: Option<Because>,
+    /// What the key used of the policy so far, if a key was given and the policy keeps it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usage: Option<KeyUsage>,
+}
+
+/// What a key used of a policy.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct KeyUsage {
+    /// Decisions; peeks are none.
+    requests: u64,
+    /// Of these, those that were refused.
+    refused: u64,
+    /// Units granted.
+    units: u64,
+    /// When it was used first, in microseconds by the clock that decides; 0 if it was not.
+    first_us: u64,
+    /// When it was used last.
+    last_us: u64,
+}
+
+impl From<Used> for KeyUsage {
+    fn from(used: Used) -> Self {
+        let Used { requests, refused, units, first, last } = used;
+        Self { requests, refused, units, first_us: first.get(), last_us: last.get() }
+    }
 }
 
 /// Decisions in the order of the items.
@@ -303,22 +255,6 @@ pub(super) enum ItemDecided {
         /// Why.
         error: Problem,
     },
-}
-
-/// The policies that have names.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Listed {
-    /// In the order the server was given them.
-    pub(super) policies: Vec<NamedPolicy>,
-}
-
-/// A policy that callers may ask for by name.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct NamedPolicy {
-    /// Its name.
-    pub(super) name: String,
-    /// Its text.
-    pub(super) policy: String,
 }
 
 /// The cost that was asked, or one unit.

@@ -1,6 +1,7 @@
 //! A request on its way to a route: who asks, and what is in its body.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
@@ -9,12 +10,19 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
+use tollgate_otlp::Span;
 
+use super::client_address::client_address;
 use super::problem::Problem;
 use super::routes::{Route, Run};
 use super::values::Object;
-use crate::access::Scopes;
+use crate::access::{Scope, Scopes};
+use crate::audit::{By, Event, Outcome, What, Who};
+use crate::desk::{Answer, Question};
+use crate::fault::Fault;
+use crate::metrics::FrontEnd;
 use crate::shared::Shared;
+use crate::traced;
 
 /// A request.
 pub(super) struct Call<'a> {
@@ -23,6 +31,10 @@ pub(super) struct Call<'a> {
     pub(super) peer: SocketAddr,
     /// What may be done on this connection without a token.
     pub(super) free: Scopes,
+    /// Who asks: nobody in particular, until [`Call::admit`] knows.
+    pub(super) who: Who,
+    /// The span of the request, if it is traced.
+    pub(super) span: Option<Mutex<Span>>,
 }
 
 impl Call<'_> {
@@ -31,12 +43,49 @@ impl Call<'_> {
     }
 
     /// Sees whether the caller may: by the token that is shown, else by where it comes from.
-    pub(super) fn admit(&self, route: &Route) -> Result<(), Problem> {
+    pub(super) fn admit(&mut self, route: &Route) -> Result<(), Problem> {
         let Some(scope) = route.scope else { return Ok(()) };
+        self.who = Who::without_token(self.free);
         // Proxies pass on what their client shows to the service behind them: it is not meant for us.
         if route.run == Run::Gate && self.free.has(scope) {
             return Ok(());
         }
+        let admitted = self.shows(scope);
+        if let (Err(problem), Scope::Reset) = (&admitted, scope) {
+            let (by, outcome) = (&self.by(), Outcome::Refused(&problem.detail));
+            let event = Event { by, detail: route.path, ..Event::of_server(What::Reset, outcome) };
+            self.shared.desk.ops.audit.tell(&event);
+        }
+        admitted
+    }
+
+    /// Adds to the span of the request, if it is traced.
+    #[inline]
+    pub(super) fn trace(&self, tell: impl FnOnce(&mut Span)) {
+        if let Some(span) = &self.span {
+            tell(&mut span.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Puts a question to the desk.
+    pub(super) async fn ask(&self, question: &Question) -> Result<Answer, Fault> {
+        let answer = match question {
+            Question::Reset(_) => self.shared.desk.answer_by(question, &self.by()).await,
+            _ => self.shared.desk.answer(question).await,
+        };
+        self.trace(|span| traced::answer(span, &self.shared.desk, question, &answer));
+        answer
+    }
+
+    /// Who asks and from where, for the audit log.
+    pub(super) fn by(&self) -> By {
+        let peer = self.peer.ip().to_canonical();
+        let client = client_address(peer, self.headers(), &self.shared.http.trusted);
+        By::new(self.who.clone(), FrontEnd::Http, self.peer, Some(client).filter(|client| *client != peer))
+    }
+
+    fn shows(&mut self, scope: Scope) -> Result<(), Problem> {
+        let (shared, ip) = (self.shared, self.peer.ip());
         let mut shown = self.headers().get_all(AUTHORIZATION).iter();
         let Some(authorization) = shown.next() else {
             if self.free.has(scope) {
@@ -50,7 +99,9 @@ impl Call<'_> {
         let (Some(token), None) = (token, shown.next()) else {
             return Err(Problem::unauthorized("Authorization: expected it once, as Bearer TOKEN"));
         };
-        let scopes = self.shared.access.login(token.trim_ascii(), self.peer.ip())?.and(self.free);
+        let login = shared.access.login(token.trim_ascii(), ip);
+        self.who = login.as_ref().map_or(Who::WrongToken, |login| Who::Token(Arc::clone(&login.name)));
+        let scopes = login?.scopes.and(self.free);
         if scopes.has(scope) { Ok(()) } else { Err(Problem::lacks(scope, scopes)) }
     }
 

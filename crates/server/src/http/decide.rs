@@ -5,54 +5,68 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::StatusCode;
 use tollgate_core::{Cost, StoreError, promises};
 
-use super::bodies::{Check, Decided, Explain, Explained, Refund, Refunded, Reset, ResetDone, cost};
+use super::bodies::{Check, Explain, Explained, Refund, Refunded, Reset, ResetDone, cost};
 use super::call::Call;
+use super::decided::Decided;
+use super::parts::{self, Parts};
 use super::problem::Problem;
-use crate::desk::{Answer, Ask, Part, Question, Tells};
+use crate::desk::{Answer, Ask, Facts, Generation, Known, Part, Question, Tells, Verdict};
 use crate::fault::Fault;
 use crate::shared::Shared;
 
 pub(super) async fn check(call: &Call<'_>, body: Check, peek: bool) -> Result<Decided, Problem> {
-    let key = key(body.key, body.key_base64)?;
-    let part = part(call.shared, key, &body.policy, body.name.as_deref(), cost(body.cost))?;
+    let part = part_of_check(call.shared, &call.shared.desk.generation(), &body)?;
     let ask = Ask { part, mode: body.mode.map(Into::into), peek, tells: Tells::Full };
-    decided(call.shared, ask).await
+    Ok(decided(call, ask).await?.0)
 }
 
 pub(super) async fn reset(call: &Call<'_>, body: Reset) -> Result<ResetDone, Problem> {
-    let key = key(body.key, body.key_base64)?;
-    let part = part(call.shared, key, &body.policy, body.name.as_deref(), Cost::ONE)?;
-    call.shared.desk.answer(&Question::Reset(part)).await?;
+    let who = Who { key: body.key, base64: body.key_base64, parts: body.parts };
+    let part = one(call.shared, who, &body.policy, body.name.as_deref())?;
+    call.ask(&Question::Reset(part)).await?;
     Ok(ResetDone { reset: true })
 }
 
 pub(super) async fn refund(call: &Call<'_>, body: Refund) -> Result<Refunded, Problem> {
-    let key = key(body.key, body.key_base64)?;
-    let part = part(call.shared, key, &body.policy, body.name.as_deref(), Cost::ONE)?;
+    let who = Who { key: body.key, base64: body.key_base64, parts: body.parts };
+    let part = one(call.shared, who, &body.policy, body.name.as_deref())?;
     let question = Question::Refund { part, units: body.units.cost(), at: body.at_us.timestamp() };
-    match call.shared.desk.answer(&question).await? {
+    match call.ask(&question).await? {
         Answer::Units(refunded) => Ok(Refunded { refunded }),
         _ => Err(strange()),
     }
 }
 
 pub(super) async fn explain(call: &Call<'_>, body: Explain) -> Result<Explained, Problem> {
-    let known = call.shared.desk.policy(body.policy.as_bytes(), body.name.as_deref().map(str::as_bytes))?;
-    let (text, promises) = (known.policy.to_string(), promises(&known.policy));
-    let mut now = None;
-    if body.key.is_some() || body.key_base64.is_some() {
-        let part = Part { known, key: key(body.key, body.key_base64)?, cost: cost(body.cost) };
+    let desk = &call.shared.desk;
+    let known = desk.policy(body.policy.as_bytes(), body.name.as_deref().map(str::as_bytes))?;
+    let mut explained = Explained {
+        policy: known.policy.to_string(),
+        promises: promises(&known.policy),
+        generation: Some(known.generation).filter(|generation| *generation > 0),
+        now: None,
+        because: None,
+        usage: None,
+    };
+    let who = Who { key: body.key, base64: body.key_base64, parts: body.parts };
+    if who.is_said() {
+        let part = Part { key: who.key(&known)?, known, cost: cost(body.cost) };
+        explained.usage = desk.used(&part.known, &part.key).map(Into::into);
         let ask = Ask { part, mode: body.mode.map(Into::into), peek: true, tells: Tells::Full };
-        now = Some(decided(call.shared, ask).await?);
+        let (now, verdict, Part { known, key, .. }) = decided(call, ask).await?;
+        explained.now = Some(now);
+        if known.generation > 0 {
+            explained.because = Some(Facts::of(desk, &known, &key, &verdict).into());
+        }
     }
-    Ok(Explained { policy: text, promises, now })
+    Ok(explained)
 }
 
-async fn decided(shared: &Shared, ask: Ask) -> Result<Decided, Problem> {
+async fn decided(call: &Call<'_>, ask: Ask) -> Result<(Decided, Verdict, Part), Problem> {
     let question = Question::Check(ask);
-    match (shared.desk.answer(&question).await?, &question) {
-        (Answer::Decided(decision, details), Question::Check(ask)) => {
-            Ok(Decided::new(&ask.part.known.policy, &decision, &details))
+    match (call.ask(&question).await?, question) {
+        (Answer::Decided(verdict), Question::Check(ask)) => {
+            Ok((Decided::new(&ask.part.known, &verdict), verdict, ask.part))
         }
         _ => Err(strange()),
     }
@@ -63,21 +77,48 @@ pub(super) fn strange() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the desk answered another question")
 }
 
-/// The key of a body, whichever way it is written.
-pub(super) fn key(text: Option<String>, base64: Option<String>) -> Result<Vec<u8>, Fault> {
-    let key = match (text, base64) {
-        (Some(text), None) => text.into_bytes(),
-        (None, Some(base64)) => STANDARD
-            .decode(&base64)
-            .map_err(|error| Fault::wrong(format!("key_base64: expected base64 with its padding: {error}")))?,
-        (Some(_), Some(_)) => return Err(Fault::wrong("expected key or key_base64, found both")),
-        (None, None) => return Err(Fault::wrong("expected key (text) or key_base64 (any bytes), found neither")),
-    };
-    StoreError::check_key(&key)?;
-    Ok(key)
+/// Who it is about, whichever way that is written.
+pub(super) struct Who {
+    key: Option<String>,
+    base64: Option<String>,
+    parts: Option<Parts>,
 }
 
-pub(super) fn part(shared: &Shared, key: Vec<u8>, policy: &str, name: Option<&str>, cost: Cost) -> Result<Part, Fault> {
+impl Who {
+    fn is_said(&self) -> bool {
+        self.key.is_some() || self.base64.is_some() || self.parts.is_some()
+    }
+
+    /// The key under a policy, which may say what it is made of.
+    fn key(self, known: &Known) -> Result<Vec<u8>, Fault> {
+        let key = match (self.key, self.base64, self.parts) {
+            (Some(text), None, None) => text.into_bytes(),
+            (None, Some(base64), None) => STANDARD
+                .decode(&base64)
+                .map_err(|error| Fault::wrong(format!("key_base64: expected base64 with its padding: {error}")))?,
+            (None, None, Some(parts)) => parts::told(known, parts)?,
+            (None, None, None) => {
+                let parts = if parts::made_of(known).is_empty() { "" } else { "parts, " };
+                let text = format!("expected {parts}key (text) or key_base64 (any bytes), found neither");
+                return Err(Fault::wrong(text));
+            }
+            (Some(_), Some(_), _) => return Err(Fault::wrong("expected key or key_base64, found both")),
+            (_, _, Some(_)) => return Err(Fault::wrong("expected parts or a key, found both")),
+        };
+        StoreError::check_key(&key)?;
+        Ok(key)
+    }
+}
+
+/// What a check is about, in a generation.
+pub(super) fn part_of_check(shared: &Shared, generation: &Generation, body: &Check) -> Result<Part, Fault> {
+    let who = Who { key: body.key.clone(), base64: body.key_base64.clone(), parts: body.parts.clone() };
+    let name = body.name.as_deref().map(str::as_bytes);
+    let known = shared.desk.policy_of(generation, body.policy.as_bytes(), name)?;
+    Ok(Part { key: who.key(&known)?, known, cost: cost(body.cost) })
+}
+
+fn one(shared: &Shared, who: Who, policy: &str, name: Option<&str>) -> Result<Part, Fault> {
     let known = shared.desk.policy(policy.as_bytes(), name.map(str::as_bytes))?;
-    Ok(Part { known, key, cost })
+    Ok(Part { key: who.key(&known)?, known, cost: Cost::ONE })
 }

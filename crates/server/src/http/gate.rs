@@ -8,12 +8,12 @@ use tollgate_core::{Cost, EXACT};
 use super::call::Call;
 use super::client_address::{client_address, is_trusted};
 use super::decide::strange;
-use super::fields;
 use super::problem::{Problem, QUOTA_EXCEEDED};
 use super::query::parameters;
 use super::routes::{Answered, bytes};
+use super::{fields, parts};
 use crate::access::Scope;
-use crate::desk::{Answer, Ask, Part, Question, Tells};
+use crate::desk::{Answer, Ask, Part, Question, Rule, Tells};
 use crate::fault::Fault;
 use crate::network::Prefix;
 
@@ -33,20 +33,27 @@ pub(super) async fn gate(call: &Call<'_>) -> Result<Answered, Problem> {
     refuse_pages(call)?;
     let Asked { part, deny } = read(call)?;
     let question = Question::Check(Ask { part, mode: None, peek: false, tells: Tells::Full });
-    let answer = call.shared.desk.answer(&question).await?;
-    let (Answer::Decided(decision, details), Question::Check(ask)) = (answer, &question) else {
+    let answer = call.ask(&question).await?;
+    let (Answer::Decided(verdict), Question::Check(ask)) = (answer, &question) else {
         return Err(strange());
     };
-    let policy = &ask.part.known.policy;
+    let (policy, decision) = (&verdict.asked(&ask.part.known).policy, &verdict.decision);
     let mut answered = if decision.allowed {
         Response::new(bytes(Vec::new()))
     } else {
-        let refused = policy.limits().iter().zip(&details).filter(|(_, detail)| !detail.fits);
-        let violated: Vec<String> = refused.map(|(limit, _)| limit.name()).collect();
-        let detail = format!("refused by {}", violated.join(", "));
+        let limits = policy.limits().iter().zip(&verdict.details).filter(|(_, detail)| !detail.fits);
+        let violated: Vec<String> = limits.map(|(limit, _)| limit.name()).collect();
+        let (violated, detail) = match verdict.rule {
+            Rule::Deny => (Vec::new(), "refused by the deny list".to_owned()),
+            Rule::Ban => (Vec::new(), "refused by a ban".to_owned()),
+            _ => {
+                let detail = format!("refused by {}", violated.join(", "));
+                (violated, detail)
+            }
+        };
         Problem { kind: QUOTA_EXCEEDED, title: "Quota exceeded", violated, ..Problem::new(deny, detail) }.response()
     };
-    fields::write(policy, &decision, &details, answered.headers_mut());
+    fields::write(policy, decision, &verdict.details, answered.headers_mut());
     answered.headers_mut().insert(hyper::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(answered)
 }
@@ -94,7 +101,14 @@ fn read(call: &Call<'_>) -> Result<Asked, Problem> {
         Some("address") => true,
         Some(other) => return Err(Fault::expected("or", "address", other.as_bytes()).into()),
     };
-    let key = key(call, key_header.as_deref(), or_address)?;
+    let key = match parts::made_of(&known) {
+        [] => key(call, key_header.as_deref(), or_address)?,
+        _ if key_header.is_some() || or_address => {
+            let text = "key_header: expected none, since the policy says what its keys are made of";
+            return Err(Problem::wrong(text));
+        }
+        made_of => parts::seen(call, made_of)?,
+    };
     tollgate_core::StoreError::check_key(&key).map_err(Fault::from)?;
     Ok(Asked { part: Part { known, key, cost }, deny })
 }

@@ -7,24 +7,31 @@
 //! | `routes.rs` | every route: its method, path, scope, and what runs it |
 //! | `call.rs` | a request on its way to a route: host, login, body |
 //! | `bodies.rs`, `values.rs` | what is asked and answered, as JSON |
+//! | `decided.rs`, `because.rs` | a decision, and why a key is decided so |
 //! | `problem.rs` | errors, as RFC 9457 words them |
 //! | `decide.rs`, `batch.rs` | check, peek, reset, refund, explain; many at once |
+//! | `parts.rs` | keys that are made of parts |
+//! | `listing.rs` | the policies that have names |
 //! | `gate.rs`, `fields.rs`, `query.rs` | forward auth, its header fields, its parameters |
 //! | `client_address.rs` | who a client is, behind proxies |
-//! | `state.rs` | health, readiness, metrics, policies |
+//! | `state.rs` | health, readiness, metrics |
 //! | `openapi.rs` | the document, made of the routes and the types |
 
 mod batch;
+mod because;
 mod bodies;
 mod call;
 mod client_address;
 mod connection;
 mod decide;
+mod decided;
 mod fields;
 mod front;
 mod gate;
+mod listing;
 mod openapi;
 mod pace;
+mod parts;
 mod problem;
 mod query;
 mod routes;

@@ -6,10 +6,12 @@ use serde_json::{Map, Value, json};
 use tollgate_core::EXACT;
 use utoipa::openapi::ComponentsBuilder;
 
+use super::because::{Because, Candidate, KeyBan, Overridden};
 use super::bodies::{
-    Batch, BatchDecided, Check, Decided, Explain, Explained, ItemDecided, LimitPart, Listed, ModeName, NamedPolicy,
-    Refund, Refunded, Reset, ResetDone, SourceName,
+    Batch, BatchDecided, Check, Explain, Explained, ItemDecided, KeyUsage, ModeName, Refund, Refunded, Reset, ResetDone,
 };
+use super::decided::{Decided, LimitPart, RuleName, SourceName};
+use super::listing::{KeyList, Listed, NamedPolicy, OverrideList};
 use super::problem::Problem;
 use super::routes::{Methods, ROUTES, Route, Run};
 
@@ -53,25 +55,35 @@ fn components() -> Value {
         .schema_from::<Decided>()
         .schema_from::<LimitPart>()
         .schema_from::<SourceName>()
+        .schema_from::<RuleName>()
         .schema_from::<ResetDone>()
         .schema_from::<Refunded>()
         .schema_from::<Explained>()
+        .schema_from::<Because>()
+        .schema_from::<Overridden>()
+        .schema_from::<KeyBan>()
+        .schema_from::<Candidate>()
+        .schema_from::<KeyUsage>()
         .schema_from::<BatchDecided>()
         .schema_from::<ItemDecided>()
         .schema_from::<Listed>()
         .schema_from::<NamedPolicy>()
+        .schema_from::<KeyList>()
+        .schema_from::<OverrideList>()
         .schema_from::<Problem>()
         .build();
     let mut components = serde_json::to_value(components).unwrap_or_default();
     // What two fields are to each other, a type cannot say.
-    let one_of = json!([{"required": ["key"]}, {"required": ["key_base64"]}]);
+    let keys = ["key", "key_base64", "parts"];
+    let one_of = json!(keys.map(|key| json!({"required": [key]})));
     for name in ["Check", "Reset", "Refund"] {
         if let Some(schema) = components.pointer_mut(&format!("/schemas/{name}")) {
             schema["oneOf"] = one_of.clone();
         }
     }
     if let Some(schema) = components.pointer_mut("/schemas/Explain") {
-        schema["not"] = json!({"required": ["key", "key_base64"]});
+        let both = [("key", "key_base64"), ("key", "parts"), ("key_base64", "parts")];
+        schema["not"] = json!({"anyOf": both.map(|(one, other)| json!({"required": [one, other]}))});
     }
     components["securitySchemes"] = json!({
         "token": {"type": "http", "scheme": "bearer", "description": "A token that the server was given."}
@@ -100,8 +112,10 @@ fn operation(route: &Route, method: &str) -> Value {
     if let Some(schema) = asked(route.run) {
         operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": by(schema)}}});
     }
-    if route.run == Run::Gate {
-        operation["parameters"] = gate_parameters();
+    match route.run {
+        Run::Gate => operation["parameters"] = gate_parameters(),
+        Run::Policies => operation["parameters"] = policies_parameters(),
+        _ => {}
     }
     operation
 }
@@ -169,7 +183,11 @@ fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
             .push(("403", "The token lacks the scope; at the gate, a limit refuses, or a page of another site asks."));
         failures.push(("429", "Too many wrong tokens, or a limit refuses at the gate."));
     }
+    if route.run == Run::Policies {
+        failures.push(("404", "No policy has that name."));
+    }
     if asked(route.run).is_some() {
+        failures.push(("409", "The keys of the policy are not made of these parts."));
         failures.push(("408", "The body took too long."));
         failures.push(("413", "The body is too large."));
         failures.push(("415", "The body is not said to be application/json."));
@@ -186,6 +204,17 @@ fn gate_headers() -> Value {
         "Tollgate-Retry-After-Us": field("The wait in microseconds; -1 is never."),
         "Tollgate-Source": field("Who decided: home, local, open or closed."),
     })
+}
+
+fn policies_parameters() -> Value {
+    let parameter = |name: &str, what: &str| {
+        let schema = json!({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"});
+        json!({"name": name, "in": "query", "required": false, "description": what, "schema": schema})
+    };
+    json!([
+        parameter("name", "Only the policy of this name, with all of its lists."),
+        parameter("after", "Those behind the policy of this name."),
+    ])
 }
 
 fn gate_parameters() -> Value {

@@ -96,6 +96,7 @@ impl From<Fault> for Problem {
             Code::NoAuth | Code::WrongPass => Self::unauthorized(fault.text),
             // Five may be wrong in a second.
             Code::Throttled => Self::new(StatusCode::TOO_MANY_REQUESTS, fault.text).retry_after(1),
+            Code::Unfit => Self::new(StatusCode::CONFLICT, fault.text),
             Code::NoPerm => Self::new(StatusCode::FORBIDDEN, fault.text),
             Code::Full | Code::Away => Self::new(StatusCode::SERVICE_UNAVAILABLE, fault.text).retry_after(1),
             Code::Wrong | Code::NoProto | Code::NoScript | Code::WrongType | Code::ExecAbort => Self::wrong(fault.text),

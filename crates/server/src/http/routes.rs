@@ -2,6 +2,7 @@
 //! go through this list.
 
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use http_body_util::Full;
@@ -9,13 +10,18 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
+use tollgate_otlp::Span;
 
 use super::call::Call;
 use super::front::{check_host, named_host};
 use super::problem::Problem;
-use super::{batch, decide, gate, openapi, state};
+use super::{batch, decide, gate, listing, openapi, state};
 use crate::access::Scope;
+use crate::audit::Who;
 use crate::shared::Shared;
+
+/// What a caller says of the trace that a request belongs to.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// An answer on its way out.
 pub(super) type Answered = Response<Full<Bytes>>;
@@ -73,6 +79,13 @@ pub(super) enum Run {
     Health,
     Ready,
     OpenApi,
+}
+
+impl Run {
+    /// Whether it may change something that is kept.
+    fn writes(self) -> bool {
+        matches!(self, Self::Check | Self::Reset | Self::Refund | Self::Batch | Self::Gate)
+    }
 }
 
 const fn route(
@@ -140,15 +153,50 @@ async fn respond(
     if !route.methods.has(&parts.method) {
         return Err(Problem::method(route.methods.names()));
     }
-    let call = Call { shared, parts, peer, free };
+    // Nobody asks who traces how a server is scraped.
+    let span =
+        route.scope.and_then(|_| shared.desk.ops.trace(|| parts.headers.get(TRACEPARENT).map(HeaderValue::as_bytes)));
+    let mut call = Call { shared, parts, peer, free, who: Who::Nobody, span: span.map(Mutex::new) };
+    let answered = routed(place, route, &mut call, body).await;
+    if let Some(span) = call.span.take() {
+        traced(span, &call, route, &answered);
+    }
+    answered
+}
+
+async fn routed(place: usize, route: &Route, call: &mut Call<'_>, body: Incoming) -> Result<Answered, Problem> {
+    let shared = call.shared;
     call.admit(route)?;
     shared.desk.metrics.http_request(place);
     let began = Instant::now();
-    let answered = run(route.run, &call, body).await;
+    let was_away = shared.desk.home.is_away();
+    let answered = run(route.run, call, body).await;
+    // Nothing is told that a restart would not remember, unless the policies said who decides without that.
+    if route.run.writes() && shared.desk.home.settled().await.is_err() && !was_away {
+        let text = "expected to keep what was decided, and the disk failed; it may have been charged";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text).retry_after(1));
+    }
     if route.scope == Some(Scope::Check) {
         shared.desk.metrics.took(began.elapsed());
     }
     answered
+}
+
+/// Ends the span of a request.
+#[cold]
+fn traced(span: Mutex<Span>, call: &Call<'_>, route: &Route, answered: &Result<Answered, Problem>) {
+    let mut span = span.into_inner().unwrap_or_else(PoisonError::into_inner);
+    span.name(format!("{} {}", call.parts.method, route.path));
+    let status = match answered {
+        Ok(answered) => answered.status().as_u16(),
+        Err(problem) => {
+            // No more than the title: what is wrong may be repeated in the detail.
+            span.fail(problem.title);
+            problem.status
+        }
+    };
+    span.set("http.response.status_code", usize::from(status));
+    call.shared.desk.ops.traced(span);
 }
 
 async fn run(run: Run, call: &Call<'_>, body: Incoming) -> Result<Answered, Problem> {
@@ -159,7 +207,7 @@ async fn run(run: Run, call: &Call<'_>, body: Incoming) -> Result<Answered, Prob
         Run::Refund => json(&decide::refund(call, call.json(body).await?).await?),
         Run::Explain => json(&decide::explain(call, call.json(body).await?).await?),
         Run::Batch => json(&batch::batch(call, call.json(body).await?).await?),
-        Run::Policies => json(&state::policies(call)),
+        Run::Policies => json(&listing::policies(call)?),
         Run::Gate => gate::gate(call).await,
         Run::Metrics => state::metrics(call),
         Run::Health => Ok(text("ok\n")),

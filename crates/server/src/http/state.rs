@@ -1,10 +1,9 @@
-//! What the server says of itself: readiness, metrics, the policies that have names.
+//! What the server says of itself: readiness and metrics.
 
 use hyper::header::ACCEPT;
 use hyper::{HeaderMap, StatusCode};
 use tollgate_core::{Policy, Request, Source};
 
-use super::bodies::{Listed, NamedPolicy};
 use super::call::Call;
 use super::problem::Problem;
 use super::routes::{Answered, text, with_type};
@@ -15,19 +14,20 @@ use crate::metrics;
 const READY_KEY: &[u8] = b"tollgate:ready";
 const READY_NAME: &str = "tollgate-ready";
 
-pub(super) fn policies(call: &Call<'_>) -> Listed {
-    let named = |policy: &Policy| NamedPolicy { name: policy.name().to_owned(), policy: policy.to_string() };
-    Listed { policies: call.shared.desk.policies.listed().iter().map(named).collect() }
-}
-
-/// Ready while the server stays. It is also ready while its store is away: it decides then too, and whoever
+/// Ready while the server stays. It is also ready while its store is away, or its disk: it decides then too, and whoever
 /// takes away what is not ready would take all servers of that store away at once.
 pub(super) async fn ready(call: &Call<'_>) -> Result<Answered, Problem> {
     if *call.shared.stopping.borrow() {
         let detail = "the server is about to end";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(1));
     }
-    let by_store = store_decides(&call.shared.desk.home).await;
+    let home = &call.shared.desk.home;
+    if let Some(why) = home.binding().and_then(|binding| binding.trouble()) {
+        let who = if home.is_away() { "deciding as policies say" } else { "deciding on" };
+        let line = format!("ready, {who}, but nothing is kept over a restart: {why}\n");
+        return Ok(with_type(line.into_bytes(), "text/plain; charset=utf-8"));
+    }
+    let by_store = store_decides(home).await;
     Ok(text(if by_store { "ready\n" } else { "ready, deciding in the store's place\n" }))
 }
 

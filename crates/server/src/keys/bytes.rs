@@ -10,7 +10,7 @@ use crate::fault::{Code, Fault};
 const NOW: u64 = 1_700_000_040_000_000;
 
 /// Calls of every dialect; KEY and N are replaced.
-const CALLS: &[&str] = &[
+pub(crate) const CALLS: &[&str] = &[
     "fixed_window 1 KEY 5 60",
     "token_bucket 1 KEY 5 60 2",
     "sliding_window 1 KEY 60000 5",
@@ -23,7 +23,7 @@ const CALLS: &[&str] = &[
     "api_counter 1 {api:KEY} 5",
 ];
 
-fn speak(text: &str) -> Spoken {
+pub(crate) fn speak(text: &str) -> Spoken {
     let mut words = text.split(' ');
     let dialect = tollgate_dialects::find(words.next().unwrap()).unwrap();
     let count = words.next().unwrap().parse().unwrap();

@@ -8,15 +8,30 @@ use tollgate_core::{Decision, KeyState, LimitId, Micros, Timestamp};
 use tollgate_dialects::{Action, Call, Clock, Dialect, Outcome, Reply, Usage, Wording};
 
 use super::entry::{Entry, Limiter, Part, Value};
+use super::overflow::Bucket;
 use super::table::entry_bytes;
 use super::{Keys, check_name};
 use crate::fault::{Code, Fault};
 
 /// The most scopes that a key remembers; of more, the soonest to expire go.
-const MOST_PARTS: usize = 64;
+pub(super) const MOST_PARTS: usize = 64;
 
 /// The dialect that takes several keys, each with a limit of its own.
 pub(super) const ROLLING: &str = "rolling";
+
+/// What a call changed, if anything that matters later: a refusal leaves all as it was, or as it would be
+/// found anyhow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wrote {
+    #[default]
+    Nothing,
+    /// What its keys remember of limiters.
+    States,
+    /// Keys that are plain: those that the table says were changed.
+    Entries,
+    /// A state that its keys share with others, for lack of memory.
+    Shared(Bucket),
+}
 
 /// A call of a dialect, read and valid.
 #[derive(Debug)]
@@ -53,17 +68,29 @@ impl Spoken {
 impl Keys {
     /// Decides a call at `now`.
     pub(crate) fn decide(&mut self, spoken: &Spoken, now: Timestamp) -> Result<Reply, Fault> {
+        self.wrote = Wrote::Nothing;
         spoken.keys.iter().try_for_each(|key| check_name(key))?;
         self.table.sweep(now);
         let decided = match (spoken.call.usage_key(), spoken.keys.as_slice()) {
-            (Some(data), _) => self.count_minute(spoken.db, &spoken.call, data, now)?,
+            (Some(data), _) => {
+                self.wrote = Wrote::Entries;
+                self.count_minute(spoken.db, &spoken.call, data, now)?
+            }
             (None, [key]) if spoken.dialect.name != ROLLING => self.decide_one(spoken, key, now)?,
             (None, keys) => self.decide_several(spoken, keys, now)?,
         };
         match decided {
             Some(reply) => Ok(reply),
-            None => self.overflow.decide(spoken, now),
+            None => {
+                self.wrote = Wrote::Shared(self.overflow.bucket(spoken));
+                self.overflow.decide(spoken, now)
+            }
         }
+    }
+
+    /// What the latest call changed.
+    pub(crate) fn wrote(&self) -> Wrote {
+        self.wrote
     }
 
     /// What a key of the first database remembers for dialects, scope by scope.
@@ -87,6 +114,7 @@ impl Keys {
             let mut part = Part { scope: scope.into(), state: shared, until: now };
             let outcome = run(call, &mut part, now, t)?;
             if outcome.decision.is_some_and(|decision| decision.charged > 0) {
+                self.wrote = Wrote::States;
                 let until = part.until;
                 let limiter = Box::new(Limiter { parts: vec![part] });
                 self.table.put(db, key, Entry::new(Value::Limiter(limiter), Some(until)));
@@ -96,19 +124,26 @@ impl Keys {
         let tight = self.table.get(db, key, now).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
         let done = self.table.change(db, key, now, |entry| {
             let Value::Limiter(limiter) = &mut entry.value else { return Err(wrong_state()) };
+            let before = (entry.expires, limiter.outline(&scope));
             let part = limiter.open(&scope, now);
+            let was_ahead = is_ahead(&part.state, t);
             if tight {
                 part.state.thin();
             }
             let outcome = run(call, part, now, t)?;
             limiter.parts.retain(|part| now <= part.until && part.state.each().next().is_some());
             // What somebody made to live longer or shorter stays so, until it is written.
-            if outcome.decision.is_none_or(|decision| decision.charged > 0) {
+            let is_written = outcome.decision.is_none_or(|decision| decision.charged > 0);
+            if is_written {
                 entry.expires = Some(limiter.until().unwrap_or(now));
             }
-            Ok((outcome.reply, limiter.parts.is_empty()))
+            let is_other = is_written || tight || was_ahead || before != (entry.expires, limiter.outline(&scope));
+            Ok((outcome.reply, limiter.parts.is_empty(), is_other))
         });
-        let (reply, is_empty) = done.unwrap_or_else(|| Err(wrong_state()))?;
+        let (reply, is_empty, is_other) = done.unwrap_or_else(|| Err(wrong_state()))?;
+        if is_other {
+            self.wrote = Wrote::States;
+        }
         if is_empty {
             self.table.remove(db, key);
         }
@@ -137,7 +172,19 @@ pub(super) fn holds<'a>(state: &KeyState, mut ids: impl Iterator<Item = &'a Limi
     ids.all(|id| state.each().any(|(limit, _)| limit.id() == id))
 }
 
+/// Whether a state tells of a time after `t`: then deciding may correct it, even if nothing is charged.
+pub(super) fn is_ahead(state: &KeyState, t: Timestamp) -> bool {
+    state.each().any(|(_, cell)| cell.latest() > t)
+}
+
 impl Limiter {
+    /// What a call that charges nothing may change all the same: how many scopes there are, how long one lives
+    /// and how many limits it remembers.
+    fn outline(&self, scope: &[u8]) -> (usize, Option<(Timestamp, usize)>) {
+        let part = self.parts.iter().find(|part| *part.scope == *scope);
+        (self.parts.len(), part.map(|part| (part.until, part.state.each().count())))
+    }
+
     /// What is remembered of a scope, from now on if nothing was.
     pub(super) fn open(&mut self, scope: &[u8], now: Timestamp) -> &mut Part {
         let place = self.parts.iter().position(|part| *part.scope == *scope).unwrap_or_else(|| {

@@ -9,17 +9,18 @@
 //! | `entry.rs` | what a key holds, and the bytes it takes |
 //! | `table.rs` | the keys of all databases in an order of their own, and when they expire |
 //! | `plain.rs` | what commands do with text: GET, SET, INCR, EXPIRE, DEL, … |
-//! | `scan.rs`, `glob.rs` | looking at all keys bit by bit; which names match a pattern |
+//! | `scan.rs` | looking at all keys bit by bit |
 //! | `limiter.rs`, `rolling.rs` | calls of the dialects, decided on the keys they name; on several keys at once |
 //! | `api.rs` | seed 001's counters, and the data beside them |
 //! | `overflow.rs` | the states that limiters share when there is no memory for their own |
+//! | `kept.rs` | keys as bytes, for what is kept over a restart |
 //! | `bytes.rs` | tests: what is counted is not less than what is taken |
 
 mod api;
 #[cfg(test)]
-mod bytes;
+pub(crate) mod bytes;
 mod entry;
-mod glob;
+mod kept;
 mod limiter;
 mod overflow;
 mod plain;
@@ -29,11 +30,11 @@ mod table;
 
 use tollgate_core::Timestamp;
 
-pub(crate) use glob::matches;
-pub(crate) use limiter::Spoken;
+pub(crate) use kept::Cursor;
+pub(crate) use limiter::{Spoken, Wrote};
 pub(crate) use plain::{Condition, Expiry, Put};
 pub(crate) use scan::Scan;
-pub(crate) use table::number;
+pub(crate) use table::{Change, number};
 
 use crate::fault::{Code, Fault};
 use overflow::Overflow;
@@ -50,6 +51,8 @@ pub(crate) const LONGEST_NAME: usize = 4_096;
 pub(crate) struct Keys {
     table: Table,
     overflow: Overflow,
+    /// What the latest call of a dialect changed.
+    wrote: Wrote,
 }
 
 /// What the keys take, for metrics.
@@ -67,7 +70,7 @@ impl Keys {
     /// No key, and memory for `cap` bytes of them. An eighth is for what new keys share at the cap.
     pub(crate) fn new(cap: usize) -> Self {
         let shared = cap / 8;
-        Self { table: Table::new(cap - shared), overflow: Overflow::new(shared) }
+        Self { table: Table::new(cap - shared), overflow: Overflow::new(shared), wrote: Wrote::Nothing }
     }
 
     /// What they take.

@@ -2,7 +2,7 @@
 //! together: neither free nor all refused. Which one a key shares nobody can foresee.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 
 use tollgate_core::{KeyState, Timestamp};
 use tollgate_dialects::{DIALECTS, Reply, Usage};
@@ -21,23 +21,39 @@ const SWEPT: usize = 64;
 /// The shared states.
 #[derive(Debug)]
 pub(super) struct Overflow {
-    states: BTreeMap<(&'static str, u64), Shared>,
+    states: BTreeMap<Bucket, Shared>,
     /// Where the next look for states that have expired begins.
-    looked: (&'static str, u64),
+    looked: Bucket,
     buckets: u64,
     bytes: usize,
     cap: usize,
     uses: u64,
-    secret: RandomState,
+    /// Comes before every key that is hashed. It is kept over a restart, so that keys share what they shared.
+    secret: [u64; 2],
 }
 
+/// A state that keys share.
 #[derive(Debug)]
-struct Shared {
-    state: KeyState,
-    usage: Usage,
+pub(super) struct Shared {
+    pub(super) state: KeyState,
+    pub(super) usage: Usage,
     /// The last microsecond it is needed.
-    until: Timestamp,
+    pub(super) until: Timestamp,
     bytes: usize,
+}
+
+/// Which one it is: the dialect, and its number.
+pub(crate) type Bucket = (&'static str, u64);
+
+impl Shared {
+    pub(super) fn new(state: KeyState, usage: Usage, until: Timestamp) -> Self {
+        Self { state, usage, until, bytes: 0 }
+    }
+
+    /// Bytes it takes.
+    fn takes(&self) -> usize {
+        state_bytes(&self.state) + 2 * size_of::<(Bucket, Self)>()
+    }
 }
 
 impl Overflow {
@@ -45,7 +61,15 @@ impl Overflow {
     pub(super) fn new(cap: usize) -> Self {
         let buckets = (cap / BUCKET_BYTES / DIALECTS.len()).clamp(1, BUCKETS as usize) as u64;
         let (states, looked) = (BTreeMap::new(), ("", 0));
-        Self { states, looked, buckets, bytes: 0, cap, uses: 0, secret: RandomState::new() }
+        Self {
+            states,
+            looked,
+            buckets,
+            bytes: 0,
+            cap,
+            uses: 0,
+            secret: [0, 1].map(|word| RandomState::new().hash_one(word)),
+        }
     }
 
     /// Bytes of all states.
@@ -89,7 +113,7 @@ impl Overflow {
             self.make_room(spoken.new_bytes(), now)?;
         }
         let tight = self.bytes > self.cap / 2;
-        let empty = || Shared { state: KeyState::default(), usage: Usage::default(), until: now, bytes: 0 };
+        let empty = || Shared::new(KeyState::default(), Usage::default(), now);
         let shared = self.states.entry(bucket).or_insert_with(empty);
         if shared.until < now {
             *shared = Shared { bytes: shared.bytes, ..empty() };
@@ -104,7 +128,7 @@ impl Overflow {
         {
             shared.until = shared.until.max(now.plus(ttl));
         }
-        let bytes = state_bytes(&shared.state) + 2 * size_of::<((&'static str, u64), Shared)>();
+        let bytes = shared.takes();
         self.bytes = self.bytes.saturating_sub(shared.bytes) + bytes;
         shared.bytes = bytes;
         Ok(outcome?.reply)
@@ -135,8 +159,37 @@ impl Overflow {
         }
     }
 
-    fn bucket(&self, spoken: &Spoken) -> (&'static str, u64) {
-        let hash = self.secret.hash_one((spoken.db, spoken.call.state_key()));
-        (spoken.dialect.name, hash % self.buckets)
+    /// The state that the keys of a call share.
+    pub(super) fn bucket(&self, spoken: &Spoken) -> Bucket {
+        let mut hasher = DefaultHasher::new();
+        (self.secret, spoken.db, spoken.call.state_key()).hash(&mut hasher);
+        (spoken.dialect.name, hasher.finish() % self.buckets)
+    }
+
+    /// All states from one on.
+    pub(super) fn each(&self, from: Bucket) -> impl Iterator<Item = (Bucket, &Shared)> {
+        self.states.range(from..).map(|(bucket, shared)| (*bucket, shared))
+    }
+
+    pub(super) fn get(&self, bucket: Bucket) -> Option<&Shared> {
+        self.states.get(&bucket)
+    }
+
+    /// Puts a state back that was kept over a restart.
+    pub(super) fn put(&mut self, bucket: Bucket, mut shared: Shared) {
+        shared.bytes = shared.takes();
+        self.bytes += shared.bytes;
+        if let Some(before) = self.states.insert(bucket, shared) {
+            self.bytes = self.bytes.saturating_sub(before.bytes);
+        }
+    }
+
+    /// What decides which state a key shares.
+    pub(super) fn secret(&self) -> [u64; 2] {
+        self.secret
+    }
+
+    pub(super) fn set_secret(&mut self, secret: [u64; 2]) {
+        self.secret = secret;
     }
 }

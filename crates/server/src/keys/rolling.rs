@@ -7,7 +7,7 @@ use tollgate_dialects::{Reply, Usage};
 
 use super::Keys;
 use super::entry::{Entry, Value};
-use super::limiter::{ROLLING, Spoken, holds, wrong_state};
+use super::limiter::{ROLLING, Spoken, Wrote, holds, is_ahead, wrong_state};
 use crate::fault::{Fault, quoted};
 
 /// The document's buckets, if a limit names none.
@@ -59,6 +59,9 @@ impl Keys {
         let mut cells: Vec<Cell> = spots.iter().zip(&owns).map(|(spot, own)| self.take_cell(spot, own)).collect();
         let outcome = call.run_on(&mut cells, &mut Usage::default(), t);
         let charged = matches!(&outcome, Ok(outcome) if outcome.decision.is_some_and(|decision| decision.charged > 0));
+        if charged {
+            self.wrote = Wrote::States;
+        }
         for ((spot, own), cell) in spots.iter().zip(&owns).zip(cells) {
             self.put_cell(spot, own, cell, charged);
         }
@@ -82,10 +85,15 @@ impl Keys {
             if tight {
                 part.state.thin();
             }
+            let is_other = tight || is_ahead(&part.state, t);
             let cell = part.state.cells_of(&own.policy, t).first_mut()?;
-            Some(std::mem::replace(cell, own.limit.fresh()))
+            Some((std::mem::replace(cell, own.limit.fresh()), is_other))
         });
-        taken.flatten().unwrap_or_else(|| own.limit.fresh())
+        let (cell, is_other) = taken.flatten().unwrap_or_else(|| (own.limit.fresh(), false));
+        if is_other {
+            self.wrote = Wrote::States;
+        }
+        cell
     }
 
     fn put_cell(&mut self, spot: &Spot<'_>, own: &Own, cell: Cell, charged: bool) {

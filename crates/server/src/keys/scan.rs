@@ -1,10 +1,9 @@
 //! SCAN: all keys, bit by bit. A cursor is a place in an order that never changes, so no key is missed that
 //! stays, and none comes twice.
 
-use tollgate_core::Timestamp;
+use tollgate_core::{Timestamp, matches};
 
 use super::Keys;
-use super::glob::matches;
 
 /// The most keys that one call looks at.
 const MOST: usize = 1_000;

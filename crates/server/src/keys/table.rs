@@ -32,6 +32,17 @@ pub(super) struct Table {
     bytes: usize,
     cap: usize,
     secret: RandomState,
+    /// What was changed since it was last asked for, if somebody wants to know.
+    changes: Option<Vec<Change>>,
+}
+
+/// What was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A key of a database: its value, when it expires, or that it is there.
+    Key(u8, Box<[u8]>),
+    /// All keys of a database, or of all: they are gone.
+    Flush(Option<u8>),
 }
 
 /// Where a key stands.
@@ -95,12 +106,34 @@ pub(super) const fn entry_bytes(name: usize) -> usize {
 impl Table {
     pub(super) fn new(cap: usize) -> Self {
         let (databases, due) = (Default::default(), BTreeSet::new());
-        Self { databases, due, bytes: 0, cap, secret: RandomState::new() }
+        Self { databases, due, bytes: 0, cap, secret: RandomState::new(), changes: None }
+    }
+
+    /// Remembers from now on what is changed. What merely expires is not: it goes by itself wherever it is.
+    pub(super) fn watch(&mut self) {
+        self.changes.get_or_insert_default();
+    }
+
+    /// What was changed since this was last asked.
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    #[inline]
+    fn changed(&mut self, db: u8, key: &[u8]) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Key(db, key.into()));
+        }
     }
 
     /// Bytes of all entries.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes that they may take.
+    pub(super) fn cap(&self) -> usize {
+        self.cap
     }
 
     /// Keys of a database, some of which may have expired.
@@ -125,7 +158,7 @@ impl Table {
         let hash = self.hash(key);
         let entry = self.databases.get_mut(usize::from(db))?.get_mut(&(hash, key) as &dyn Named)?;
         if !entry.lives(now) {
-            self.remove(db, key);
+            self.take_out(db, key);
             return None;
         }
         let before = entry.value.bytes();
@@ -141,12 +174,14 @@ impl Table {
                 self.unfile(due, db, hash);
             }
         }
+        self.changed(db, key);
         Some(done)
     }
 
     /// Puts an entry in the place of whatever the key held.
     pub(super) fn put(&mut self, db: u8, key: &[u8], mut entry: Entry) {
-        self.remove(db, key);
+        self.take_out(db, key);
+        self.changed(db, key);
         let hash = self.hash(key);
         let Some(database) = self.databases.get_mut(usize::from(db)) else { return };
         self.bytes += entry_bytes(key.len()) + entry.value.bytes();
@@ -159,6 +194,12 @@ impl Table {
 
     /// Takes a key out, alive or not.
     pub(super) fn remove(&mut self, db: u8, key: &[u8]) -> Option<Entry> {
+        let entry = self.take_out(db, key)?;
+        self.changed(db, key);
+        Some(entry)
+    }
+
+    fn take_out(&mut self, db: u8, key: &[u8]) -> Option<Entry> {
         let hash = self.hash(key);
         let entry = self.databases.get_mut(usize::from(db))?.remove(&(hash, key) as &dyn Named)?;
         self.bytes = self.bytes.saturating_sub(entry_bytes(key.len()) + entry.value.bytes());
@@ -237,7 +278,7 @@ impl Table {
             .collect();
         for (key, lives) in filed {
             if !lives {
-                self.remove(db, &key);
+                self.take_out(db, &key);
             } else if let Some(database) = self.databases.get_mut(usize::from(db))
                 && let Some(entry) = database.get_mut(&(hash, &*key) as &dyn Named)
             {
@@ -250,8 +291,12 @@ impl Table {
 
     /// Forgets the keys of a database, or of all.
     pub(super) fn flush(&mut self, db: Option<u8>) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change::Flush(db));
+        }
         let Some(db) = db else {
-            *self = Self { secret: self.secret.clone(), ..Self::new(self.cap) };
+            let changes = self.changes.take();
+            *self = Self { secret: self.secret.clone(), changes, ..Self::new(self.cap) };
             return;
         };
         let gone = self.databases.get_mut(usize::from(db)).map(std::mem::take).unwrap_or_default();

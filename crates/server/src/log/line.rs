@@ -47,7 +47,7 @@ fn put_json(line: &mut String, name: &str, value: &str) {
 }
 
 /// A JSON string. All control characters are escaped, also those that JSON allows.
-fn json(value: &str) -> String {
+pub(crate) fn json(value: &str) -> String {
     let mut text = String::with_capacity(value.len() + 2);
     text.push('"');
     for char in value.chars() {
@@ -64,12 +64,22 @@ fn json(value: &str) -> String {
 }
 
 /// RFC 3339, in UTC, to the millisecond.
-fn moment(now: SystemTime) -> String {
+pub(crate) fn moment(now: SystemTime) -> String {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (seconds, millis) = (since.as_secs(), since.subsec_millis());
+    format!("{}.{:03}Z", second(since.as_secs()), since.subsec_millis())
+}
+
+/// RFC 3339, in UTC, to the microsecond.
+pub(crate) fn micros(now: SystemTime) -> String {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}.{:06}Z", second(since.as_secs()), since.subsec_micros())
+}
+
+/// `2026-09-21T14:13:20`.
+fn second(seconds: u64) -> String {
     let (year, month, day) = date(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
 /// The date of a day counted from 1970. Years are counted from March, so that the leap day is the last.
@@ -94,6 +104,7 @@ mod tests {
     fn times_are_those_of_the_calendar() {
         let at = |seconds: u64| moment(UNIX_EPOCH + Duration::from_millis(seconds * 1_000 + 7));
         assert_eq!(at(0), "1970-01-01T00:00:00.007Z");
+        assert_eq!(micros(UNIX_EPOCH + Duration::from_micros(951_782_400_000_042)), "2000-02-29T00:00:00.000042Z");
         assert_eq!(at(951_782_399), "2000-02-28T23:59:59.007Z");
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00.007Z");
         assert_eq!(at(1_790_000_000), "2026-09-21T14:13:20.007Z");

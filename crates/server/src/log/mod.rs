@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use line::line;
+pub(crate) use line::{json, micros, moment};
 use tollgate_core::{Decision, Limit};
 
 /// Lines of one event in a second.
@@ -147,10 +148,22 @@ impl Log {
         }
     }
 
+    /// What stands for a key in a line: the same for as long as the process lives.
+    pub(crate) fn hash(&self, key: &[u8]) -> String {
+        format!("{:08x}", self.secret.hash_one(key) as u32)
+    }
+
     /// A refusal, or a decision that somebody made in the home's place: the first of each second is written,
     /// the others are counted. For the path of every refused request, so one that is left out costs an
     /// addition.
-    pub(crate) fn sampled(&self, decision: &Decision, policy: &str, limit: Option<&Limit>, key: &[u8]) {
+    pub(crate) fn sampled(
+        &self,
+        event: &'static str,
+        decision: &Decision,
+        policy: &str,
+        limit: Option<&Limit>,
+        key: &[u8],
+    ) {
         if self.out.is_none() {
             return;
         }
@@ -160,7 +173,7 @@ impl Log {
         }
         let left_out = self.refusals_left_out.swap(0, Ordering::Relaxed);
         let limit = limit.map(Limit::name).unwrap_or_default();
-        let key = format!("{:08x}", self.secret.hash_one(key) as u32);
+        let key = self.hash(key);
         let fields: Fields<'_> = &[
             ("policy", &policy),
             ("limit", &limit),
@@ -168,7 +181,7 @@ impl Log {
             ("key_hash", &key),
             ("left_out_before", &left_out),
         ];
-        self.info(if decision.allowed { "stood_in" } else { "refused" }, fields);
+        self.info(event, fields);
     }
 
     /// A second has passed: events have their lines again, and what was left out of them is told.
@@ -234,10 +247,10 @@ mod tests {
         let policy: tollgate_core::Policy = "5/min".parse().unwrap();
         let limit = &policy.limits()[0];
         for _ in 0..5 {
-            log.sampled(&refused(), "login", Some(limit), b"user:42");
+            log.sampled("refused", &refused(), "login", Some(limit), b"user:42");
         }
         log.second();
-        log.sampled(&refused(), "login", Some(limit), b"user:42");
+        log.sampled("refused", &refused(), "login", Some(limit), b"user:42");
         let seen = written(&lines);
         assert_eq!(seen.len(), 2, "{seen:?}");
         let (first, before) = seen[0].rsplit_once(' ').unwrap();
@@ -266,7 +279,7 @@ mod tests {
     fn a_log_that_is_off_says_nothing() {
         let log = Log::new(LogForm::Off).unwrap();
         log.error("event", &[]);
-        log.sampled(&refused(), "a", None, b"c");
+        log.sampled("refused", &refused(), "a", None, b"c");
         assert!(log.events.lock().unwrap().is_empty());
     }
 }

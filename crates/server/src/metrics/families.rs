@@ -1,15 +1,17 @@
 //! Everything that is told, gathered from the counters, the store and the desk.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::policy::STANDINS;
+use tollgate_otlp::Traces;
+
+use super::policy::{FLIPS, RULES, STANDINS};
 use super::{FrontEnd, Metrics, Refused};
 use crate::desk::{Desk, Home};
 use crate::fault::Code;
 use crate::http::ROUTES;
+use crate::ops::Ops;
 use crate::resp::commands::table::COMMANDS;
 
 /// Series of one name.
@@ -50,9 +52,12 @@ const fn family(name: &'static str, help: &'static str, values: Values) -> Famil
 pub(super) fn families(desk: &Desk) -> Vec<Family> {
     let metrics = &*desk.metrics;
     let mut families = decisions(metrics);
+    families.extend(config(desk));
     families.extend(traffic(metrics));
     families.extend(home(&desk.home));
     families.extend(keyspace(desk));
+    families.extend(journal(&desk.home));
+    families.extend(ops(&desk.ops));
     let (sum, count, buckets) = metrics.took.read();
     families.push(family(
         "tollgate_decision_seconds",
@@ -66,24 +71,30 @@ pub(super) fn families(desk: &Desk) -> Vec<Family> {
     families
 }
 
-/// Policies of one label are told as one.
 fn decisions(metrics: &Metrics) -> Vec<Family> {
-    let counted = metrics.policies.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut decided, mut limited, mut standins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    for counts in counted.by_policy.values().chain([&metrics.others]) {
-        let policy = &counts.label;
-        for (word, count) in [("allowed", &counts.allowed), ("denied", &counts.denied)] {
-            *decided.entry((policy.clone(), word)).or_default() += read(count);
+    let (mut rules, mut flips, mut bans) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    metrics.policies.each(|tally, limits| {
+        let policy = &tally.label;
+        for (word, count) in [("allowed", &tally.allowed), ("denied", &tally.denied)] {
+            decided.insert((policy.clone(), word), read(count));
         }
-        for (limit, count) in &counts.limits {
-            *limited.entry((policy.clone(), limit.clone())).or_default() += read(count);
+        for limit in limits {
+            limited.insert((policy.clone(), limit.name.clone()), read(&limit.count));
         }
-        for (source, count) in STANDINS.iter().zip(&counts.standin) {
-            *standins.entry((policy.clone(), source.name())).or_default() += read(count);
+        // What never happened under a policy is not told; the others are there from the start.
+        let happened = |counts: &mut BTreeMap<_, _>, word: &'static str, count: &AtomicU64| {
+            if read(count) > 0 {
+                counts.insert((policy.clone(), word), read(count));
+            }
+        };
+        STANDINS.iter().zip(&tally.standin).for_each(|(by, count)| happened(&mut standins, by.name(), count));
+        RULES.iter().zip(&tally.rules).for_each(|(rule, count)| happened(&mut rules, rule.name(), count));
+        FLIPS.iter().zip(&tally.flips).for_each(|(flip, count)| happened(&mut flips, flip, count));
+        if read(&tally.bans) > 0 {
+            bans.push((vec![("policy", policy.clone())], read(&tally.bans)));
         }
-    }
-    // What never happened under a policy is not told; the others are there from the start.
-    standins.retain(|_, count| *count > 0);
+    });
     vec![
         family("tollgate_decisions", "Decisions, peeks not counted", pairs(decided, ["policy", "decision"])),
         family(
@@ -96,6 +107,42 @@ fn decisions(metrics: &Metrics) -> Vec<Family> {
             "Decisions made in the store's place while it did not answer",
             pairs(standins, ["policy", "source"]),
         ),
+        family(
+            "tollgate_rule_decisions",
+            "Decisions by a list, a ban or an override; shadow: refusals that were let pass",
+            pairs(rules, ["policy", "rule"]),
+        ),
+        family(
+            "tollgate_candidate_flips",
+            "Decisions that the candidate would have made otherwise",
+            pairs(flips, ["policy", "flip"]),
+        ),
+        family("tollgate_bans", "Bans begun", Values::Counters(bans)),
+    ]
+}
+
+/// The policy file, and who is banned by it.
+fn config(desk: &Desk) -> Vec<Family> {
+    let reloads = &desk.metrics.reloads;
+    let results = reloads.results().map(|(result, count)| (vec![("result", result.to_owned())], count));
+    vec![
+        family(
+            "tollgate_config_generation",
+            "The number of the policies in use",
+            Values::gauge(desk.generation().number as f64),
+        ),
+        family("tollgate_config_reloads", "Readings of the policy file", Values::Counters(results.into())),
+        family(
+            "tollgate_config_last_ok_time_seconds",
+            "When the policy file was last read and right",
+            Values::gauge(reloads.last_ok()),
+        ),
+        family(
+            "tollgate_config_invalid",
+            "Whether the policy file is wrong, so that older policies are in use",
+            Values::gauge(f64::from(u8::from(reloads.is_invalid()))),
+        ),
+        family("tollgate_banned_keys", "Keys that are banned", Values::gauge(desk.banned() as f64)),
     ]
 }
 
@@ -174,6 +221,65 @@ fn home(home: &Home) -> Vec<Family> {
     }
 }
 
+/// What is kept over a restart, if anything is.
+fn journal(home: &Home) -> Vec<Family> {
+    let Some(told) = home.binding().map(|binding| binding.told()) else { return Vec::new() };
+    let stats = told.stats;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let age = if stats.snapshot_time == 0 { 0.0 } else { (now - stats.snapshot_time as f64 / 1e6).max(0.0) };
+    vec![
+        family(
+            "tollgate_journal_health",
+            "Whether what is decided is kept: 0 it is, 1 the disk is full, 2 it failed",
+            Values::gauge(f64::from(told.health)),
+        ),
+        family("tollgate_journal_frames", "Frames written since the start", Values::counter(stats.frames)),
+        family(
+            "tollgate_journal_bytes",
+            "Bytes of the journal since the latest snapshot",
+            Values::gauge(stats.since_snapshot as f64),
+        ),
+        family("tollgate_journal_syncs", "Syncs that ended well", Values::counter(stats.syncs)),
+        family("tollgate_journal_failed_syncs", "Syncs that failed", Values::counter(stats.failed_syncs)),
+        family(
+            "tollgate_journal_longest_sync_seconds",
+            "The longest sync since the start",
+            Values::gauge(stats.longest_sync.as_secs_f64()),
+        ),
+        family(
+            "tollgate_journal_since_sync_seconds",
+            "How long ago the latest sync ended, while something waits for the next; else 0",
+            Values::gauge(if stats.unsynced { stats.last_sync.as_secs_f64() } else { 0.0 }),
+        ),
+        family("tollgate_journal_snapshot_age_seconds", "How old the latest snapshot is", Values::gauge(age)),
+        family(
+            "tollgate_journal_snapshot_bytes",
+            "Bytes of the latest snapshot",
+            Values::gauge(stats.snapshot_bytes as f64),
+        ),
+        family(
+            "tollgate_journal_snapshot_seconds",
+            "How long the latest snapshot of this run took",
+            Values::gauge(told.snapshot_seconds),
+        ),
+        family(
+            "tollgate_journal_failed_snapshots",
+            "Snapshots that could not be written",
+            Values::counter(told.failed_snapshots),
+        ),
+        family(
+            "tollgate_journal_replayed_frames",
+            "Frames that the start did again",
+            Values::gauge(told.replayed_frames as f64),
+        ),
+        family(
+            "tollgate_journal_recovered_keys",
+            "Keys that the start found",
+            Values::gauge(told.recovered_keys as f64),
+        ),
+    ]
+}
+
 /// The keys of other conventions.
 fn keyspace(desk: &Desk) -> Vec<Family> {
     let counts = desk.keys().counts();
@@ -186,6 +292,46 @@ fn keyspace(desk: &Desk) -> Vec<Family> {
             Values::counter(counts.overflowed),
         ),
     ]
+}
+
+/// What those who run the server look at beside the metrics.
+fn ops(ops: &Ops) -> Vec<Family> {
+    let (written, lost) = ops.audit.counts();
+    let [sent, failed, dropped] = ops.alerts.posts();
+    let levels = ops.alerts.levels();
+    let spans = ops.traces.as_ref().map(Traces::counts).unwrap_or_default();
+    let labels = |policy: &str, percent: &str| vec![("policy", policy.to_owned()), ("percent", percent.to_owned())];
+    let raised = levels.iter().map(|(policy, percent, raised, _)| (labels(policy, percent), *raised as f64));
+    let totals = levels.iter().map(|(policy, percent, _, total)| (labels(policy, percent), *total));
+    vec![
+        family("tollgate_usage_keys", "Keys of which the usage is kept", Values::gauge(ops.usage.len() as f64)),
+        family(
+            "tollgate_near_limit",
+            "Whether a key of the policy has used so many percent of a limit",
+            Values::Gauges(raised.collect()),
+        ),
+        family("tollgate_near_limit_raised", "How often that began", Values::Counters(totals.collect())),
+        family(
+            "tollgate_webhook_posts",
+            "Alerts that the webhook took, that it did not take, and that found no room to wait",
+            results([("sent", sent), ("failed", failed), ("dropped", dropped)]),
+        ),
+        family(
+            "tollgate_traces_spans",
+            "Spans that the collector took, that it did not take, and that found no room to wait",
+            results([("exported", spans.exported), ("failed", spans.failed), ("dropped", spans.dropped)]),
+        ),
+        family(
+            "tollgate_audit_lines",
+            "Lines of the audit file, written, and lost since it could not be written",
+            results([("written", written), ("lost", lost)]),
+        ),
+    ]
+}
+
+fn results<const N: usize>(counts: [(&'static str, u64); N]) -> Values {
+    let series = counts.into_iter().map(|(result, count)| (vec![("result", result.to_owned())], count));
+    Values::Counters(series.collect())
 }
 
 fn read(counter: &AtomicU64) -> u64 {

@@ -3,21 +3,24 @@
 //! | file | what it is |
 //! |---|---|
 //! | `policy.rs` | decisions under one policy |
+//! | `counted.rs` | which policies are told apart, within a number of series |
+//! | `reloads.rs` | what came of reading the policy file |
 //! | `histogram.rs` | how long answers took |
 //! | `families.rs` | everything that is told, gathered |
 //! | `exposition.rs` | the same as text, in either format |
 //!
-//! Labels are names of policies and limits, words of tables and nothing else: never a key. Callers choose
-//! policies, so only the first 100 are told apart, and their limits up to a number.
+//! Labels are names of policies and limits, words of tables and nothing else: never a key. There may be
+//! many policies, so only 100 are told apart, and their limits up to a number.
 
+mod counted;
 mod exposition;
 mod families;
 mod histogram;
 mod policy;
+mod reloads;
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tollgate_core::Policy;
@@ -25,13 +28,10 @@ use tollgate_core::Policy;
 use crate::fault::Code;
 use crate::http;
 use crate::resp::commands::{Command, table};
+pub(crate) use counted::Whose;
 pub(crate) use exposition::{exposition, plain};
-pub(crate) use policy::PolicyCounts;
-
-/// Policies that are counted by themselves; more are counted together.
-const MOST_POLICIES: usize = 100;
-/// Limits of all of them that are told apart.
-const MOST_LIMITS: usize = 1_000;
+pub(crate) use policy::{PolicyCounts, label};
+pub(crate) use reloads::{Read, Reloads};
 
 /// The side that a connection came in at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +76,9 @@ impl Refused {
 
 /// The counters of a server.
 pub(crate) struct Metrics {
-    policies: Mutex<Counted>,
-    others: Arc<PolicyCounts>,
+    policies: counted::Counted,
+    /// What came of reading the policy file.
+    pub(crate) reloads: Reloads,
     /// Runs of each command, by its place in the table.
     commands: Box<[AtomicU64]>,
     /// The place of TG.CHECK among them.
@@ -94,20 +95,12 @@ pub(crate) struct Metrics {
     started: SystemTime,
 }
 
-/// Policies that are counted by themselves.
-#[derive(Default)]
-struct Counted {
-    /// By label and limits: a name may be given to several policies.
-    by_policy: HashMap<(String, String), Arc<PolicyCounts>>,
-    limits: usize,
-}
-
 impl Default for Metrics {
     fn default() -> Self {
         let counters = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect();
         Self {
-            policies: Mutex::default(),
-            others: Arc::new(PolicyCounts::of_others()),
+            policies: Default::default(),
+            reloads: Default::default(),
             commands: counters(table::COMMANDS.len()),
             check: table::COMMANDS.iter().position(|command| command.name == "TG.CHECK").unwrap_or_default(),
             routes: counters(http::ROUTES.len()),
@@ -122,20 +115,14 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// The counters of a policy: its own while there are few, else those of all others.
-    pub(crate) fn policy(&self, policy: &Policy) -> Arc<PolicyCounts> {
-        let id = (policy::label(policy), policy.to_string());
-        let mut counted = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counts) = counted.by_policy.get(&id) {
-            return Arc::clone(counts);
-        }
-        if counted.by_policy.len() >= MOST_POLICIES {
-            return Arc::clone(&self.others);
-        }
-        let counts = Arc::new(PolicyCounts::new(policy, MOST_LIMITS - counted.limits));
-        counted.limits = (counted.limits + counts.limits.len()).min(MOST_LIMITS);
-        counted.by_policy.insert(id, Arc::clone(&counts));
-        counts
+    /// Where decisions under a policy are counted: by itself while there is room, else with all others.
+    pub(crate) fn policy(&self, policy: &Policy, whose: Whose) -> Arc<PolicyCounts> {
+        self.policies.policy(policy, whose)
+    }
+
+    /// Lets go of what was counted under policies of the server that are not there any more.
+    pub(crate) fn sweep(&self, is_there: impl Fn(&str) -> bool) {
+        self.policies.sweep(is_there);
     }
 
     /// Counts a run of a command of the table; a part of one is counted as the whole.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use tollgate_core::{Decision, LONGEST_KEY, Request};
+use tollgate_otlp::Span;
 
 use super::commands::{Args, read_check};
 use super::decode::Place;
@@ -14,8 +15,9 @@ use super::session::Session;
 use super::writer::Writer;
 use crate::access::Scope;
 use crate::desk::{Known, Tells};
-use crate::fault::Fault;
+use crate::fault::{Code, Fault};
 use crate::shared::Shared;
+use crate::traced;
 
 /// Checks decided by one call.
 pub(crate) const MOST: usize = 64;
@@ -61,7 +63,8 @@ impl Batch {
             return false;
         }
         let tail = &bytes[policy.start..];
-        if session.latest.as_ref().is_none_or(|latest| *latest.tail != *tail) {
+        let is_same = |latest: &Arc<Repeated>| *latest.tail == *tail && shared.desk.policies.is_current(&latest.known);
+        if !session.latest.as_ref().is_some_and(is_same) {
             match Repeated::read(args, tail, shared) {
                 Some(kind) => session.latest = Some(Arc::new(kind)),
                 None => return false,
@@ -87,8 +90,14 @@ impl Batch {
         }
         let keys = &keys[..self.keys.len().min(MOST)];
         shared.desk.metrics.checks(keys.len());
+        let span = shared.desk.ops.trace(|| None);
         let rest = kind.tells != Tells::Flat;
-        match shared.desk.check_many(&kind.known, keys, &kind.request, &mut self.decisions).await {
+        let done = shared.desk.check_many(&kind.known, keys, &kind.request, &mut self.decisions).await;
+        if let Some(span) = span {
+            let decided = done.is_ok().then_some(self.decisions.as_slice());
+            traced(span, shared, &kind.known, keys, decided);
+        }
+        match done {
             Ok(()) if rest || kind.source => {
                 self.decisions.iter().for_each(|decision| out.decision(decision, rest, &[], kind.source));
             }
@@ -107,6 +116,18 @@ impl Batch {
             (self.keys, self.decisions) = (Vec::new(), Vec::new());
         }
     }
+}
+
+/// Ends the span of checks.
+#[cold]
+fn traced(mut span: Span, shared: &Shared, known: &Known, keys: &[&[u8]], decided: Option<&[Decision]>) {
+    span.name("TG.CHECK");
+    let decisions = decided.unwrap_or_default();
+    traced::decisions(&mut span, &shared.desk, known, keys.iter().copied(), decisions);
+    if decided.is_none() {
+        span.fail(Code::Away.word());
+    }
+    shared.desk.ops.traced(span);
 }
 
 impl Repeated {

@@ -64,6 +64,7 @@ where
         hold: Hold::default(),
         out: Writer::default(),
         places: Vec::new(),
+        away: false,
     };
     // Whatever ended it, there is nobody to tell.
     let _ = connection.run().await;
@@ -78,6 +79,8 @@ struct Connection<S> {
     hold: Hold,
     out: Writer,
     places: Vec<Place>,
+    /// Whether the home decided without keeping anything when the replies at hand were begun.
+    away: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -106,6 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Ok(());
             }
             let began = Instant::now();
+            self.away = self.shared.desk.home.is_away();
             let was_empty = self.input.len() == came;
             let answered = self.answer(&mut batch).await?;
             if !self.input.is_empty() && (was_empty || answered > 0) {
@@ -235,7 +239,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Runs one command, or lets it wait for EXEC.
     async fn command(&mut self, args: Args<'_>) {
-        let command = match commands::admit(&args, &self.session) {
+        let admitted = commands::admit(&args, &self.session)
+            .inspect_err(|fault| commands::told_refused(&args, &self.session, &self.shared, fault));
+        let command = match admitted {
             Ok(command) => {
                 self.shared.desk.metrics.command(command);
                 command
@@ -318,6 +324,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let command = match commands::admit(&args, session) {
                 Ok(command) => command,
                 Err(fault) => {
+                    commands::told_refused(&args, session, shared, &fault);
                     out.fault(&fault);
                     continue;
                 }
@@ -332,8 +339,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         None
     }
 
-    /// Writes the replies, and what TLS gathered of them. The first try needs no timer.
+    /// Writes the replies, and what TLS gathered of them, once all that they tell is kept. The first try needs no
+    /// timer.
     async fn write(&mut self) -> io::Result<()> {
+        // Who decided without keeping anything said so. Else nobody knows what the replies are worth, and whoever
+        // asked learns no more than that the connection has ended.
+        if !self.out.bytes.is_empty() && self.shared.desk.home.settled().await.is_err() && !self.away {
+            return Err(io::Error::other("what was decided could not be kept"));
+        }
         let (stream, bytes) = (&mut self.stream, &self.out.bytes);
         let mut written = 0;
         let first = poll_fn(|context| {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Scopes;
+use crate::audit::{By, Who};
 use crate::held::Hold;
+use crate::metrics::FrontEnd;
 use crate::resp::batch::Repeated;
 
 /// A connection's own state.
@@ -17,6 +19,8 @@ pub(crate) struct Session {
     pub(crate) local: std::net::SocketAddr,
     /// What it may do.
     pub(crate) scopes: Scopes,
+    /// The name of the token it showed, if it did.
+    pub(crate) token: Option<Arc<str>>,
     /// The database of its keys.
     pub(crate) db: u8,
     /// What it calls itself.
@@ -52,6 +56,7 @@ impl Session {
             peer,
             local,
             scopes,
+            token: None,
             db: 0,
             name: Vec::new(),
             library: [Vec::new(), Vec::new()],
@@ -60,5 +65,11 @@ impl Session {
             ends: false,
             latest: None,
         }
+    }
+
+    /// Who it is, for the audit log.
+    pub(crate) fn by(&self) -> By {
+        let who = self.token.clone().map_or_else(|| Who::without_token(self.scopes), Who::Token);
+        By::new(who, FrontEnd::Resp, self.peer, None)
     }
 }

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod caps;
 #[cfg(test)]
 mod shutdown;
@@ -11,3 +13,5 @@ mod shutdown;
 mod support;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod traces;

@@ -187,7 +187,7 @@ fn commands_are_described_as_modules_describe_theirs() {
     assert_eq!((text(&id[0]), &found[2]), ("client|id", &Reply::Nil(b'$')));
     assert_eq!(replies[3], Reply::Many(b'*', vec![Reply::Bulk("user:42".to_owned())]));
     let Reply::Many(b'*', names) = &replies[4] else { panic!("{replies:?}") };
-    assert_eq!(names.len(), 6);
+    assert_eq!(names.len(), 7);
     let Reply::Many(b'%', docs) = &replies[6] else { panic!("{replies:?}") };
     let Reply::Many(b'%', check) = &docs[1] else { panic!("{docs:?}") };
     assert_eq!((text(&docs[0]), text(&check[0])), ("tg.check", "summary"));

@@ -16,6 +16,7 @@ async fn a_check_tells_the_whole_decision() {
         json!({
             "allowed": true, "granted": 1, "remaining": 1, "retry_after_us": 0, "reset_after_us": 3_600_000_000u64,
             "limited_by": null, "charged": 1, "next_after_us": 0, "at_us": START, "source": "home",
+            "rule": "policy",
             "limits": [
                 {"name": "2/min", "fits": true, "remaining": 1, "retry_after_us": 0,
                  "reset_after_us": 60_000_000, "count": 2},
@@ -68,7 +69,9 @@ async fn names_file_states_and_policies_have_names() {
     assert_eq!(remaining(r#""5/min", "name": "login""#).await, 3);
     assert_eq!(remaining(r#""5/min""#).await, 4);
     let told = tested.get("/v1/policies").await.json();
-    assert_eq!(told, json!({"policies": [{"name": "login", "policy": "5/min"}]}));
+    let login = json!({"name": "login", "policy": "5/min", "mode": "binary", "on_error": "local", "shadow": false,
+        "usage": false, "alerts": []});
+    assert_eq!(told, json!({"generation": 1, "count": 1, "policies": [login]}));
 }
 
 #[tokio::test]

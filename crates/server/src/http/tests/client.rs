@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
+use tollgate_config::Config;
 use tollgate_core::{Policy, Timestamp};
 use tollgate_memory::{LEAST_CAP, Manual, Memory};
 
 use crate::access::{Access, Free, Scope, Scopes, Token, Tokens};
-use crate::desk::{Desk, Home, Policies};
+use crate::desk::{Desk, Home, Recovered};
 use crate::http::front::Limits;
 use crate::http::{Front, serve};
 use crate::keys::Keys;
@@ -40,6 +41,7 @@ pub(super) struct With {
     pub(super) limits: Option<Limits>,
     pub(super) home: Option<Home>,
     pub(super) policies: Vec<Policy>,
+    pub(super) config: Config,
     pub(super) trusted: &'static [&'static str],
     pub(super) hosts: &'static [&'static str],
     pub(super) peer: Option<&'static str>,
@@ -52,7 +54,9 @@ pub(super) fn tested() -> Tested {
 
 pub(super) fn tested_with(with: With) -> Tested {
     let clock = Manual::at(Timestamp::new(START).unwrap());
-    let home = with.home.unwrap_or_else(|| Home::Embedded(Memory::with_clock(LEAST_CAP, Box::new(clock.clone()))));
+    let home = with.home.unwrap_or_else(|| {
+        Home::embedded(Memory::with_clock(LEAST_CAP, Box::new(clock.clone())), Box::new(clock.clone()))
+    });
     let scopes = ["check", "read", "reset", "admin", "check,read,reset,admin"];
     let tokens = scopes.map(|scopes| (scopes, Token::make().unwrap()));
     let known = known(&tokens);
@@ -63,15 +67,11 @@ pub(super) fn tested_with(with: With) -> Tested {
     if let Some(limits) = with.limits {
         front.limits = limits;
     }
+    let (by, keys) = (Box::new(clock.clone()), Keys::new(1 << 20));
+    let desk = Desk::new(home, with.policies, Arc::default(), by, Arc::clone(&log), keys);
+    desk.begin(with.config, Recovered::default()).unwrap();
     let shared = Shared {
-        desk: Desk::new(
-            home,
-            Policies::new(with.policies),
-            Arc::default(),
-            Box::new(clock.clone()),
-            Arc::clone(&log),
-            Keys::new(1 << 20),
-        ),
+        desk,
         access: Access::new(Free::Loopback, Vec::new(), known, None, Box::new(clock.clone()), Arc::clone(&log)),
         clients: Clients::new(tollgate_core::Clock::now(&clock)),
         http: front,

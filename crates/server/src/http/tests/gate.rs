@@ -1,11 +1,14 @@
 //! The gate: who is the key, and what the proxy is told.
 
+use tollgate_config::Config;
+
 use super::client::{With, tested, tested_with};
 
 const BEHIND_NGINX: With = With {
     limits: None,
     home: None,
     policies: Vec::new(),
+    config: Config { policies: Vec::new(), webhook: None },
     trusted: &["127.0.0.1", "10.0.0.0/8"],
     hosts: &[],
     peer: None,

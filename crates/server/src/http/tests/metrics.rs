@@ -198,3 +198,124 @@ async fn many_policies_names_and_keys_are_few_series() {
     let decided = series.iter().filter(|(id, _)| id.starts_with("tollgate_decisions_total"));
     assert_eq!(decided.map(|(_, value)| value).sum::<f64>(), 10_861., "every decision is counted");
 }
+
+#[tokio::test]
+async fn every_family_is_in_the_runbook() {
+    let guide = include_str!("../../../../../docs/running.md");
+    let redis = tollgate_redis::Redis::builder("redis://127.0.0.1:1").lazy().unwrap();
+    for home in [None, Some(Home::Redis(redis))] {
+        let tested = tested_with(With { home, ..With::default() });
+        let text = tested.get("/metrics").await.text();
+        let names: Vec<&str> =
+            text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+        assert!(names.len() > 10, "{text}");
+        for name in names {
+            let is_told = [format!("`{name}`"), format!("`{name}{{")].iter().any(|word| guide.contains(word));
+            assert!(is_told, "docs/running.md does not say what {name} means");
+        }
+    }
+}
+
+/// A file of so many policies, each with a rule of one kind or another, each decided; and so many keys.
+async fn page_of(policies: usize, keys: usize, backwards: bool) -> (Tested, String, HashMap<String, f64>) {
+    // Names that the store keeps apart: those beside policies, and that of bare text.
+    let policies = policies.min(tollgate_memory::MOST_NAMES - 300);
+    let rule = |number: usize| match number {
+        0..100 => {
+            ", candidate: 1/min, ban: 1h after 1/min refusals, deny: [d], allow: [a], overrides: [{key: o, limit: 1/h}]"
+        }
+        100..5_000 => ", shadow: true, deny: [d], allow: [a], overrides: [{key: o, limit: 1/h}]",
+        _ => "",
+    };
+    let limits: Vec<String> = (1..=8).map(|limit| format!("2/{limit}min gcra")).collect();
+    let line = |number: usize| match number {
+        // Some with many limits.
+        50..60 => format!("  p{number}: {{limit: \"{}\"{}}}\n", limits.join(", "), rule(number)),
+        _ => format!("  p{number}: {{limit: 2/min{}}}\n", rule(number)),
+    };
+    let yaml: String = (0..policies).map(line).collect();
+    let config = tollgate_config::read(&format!("policies:\n{yaml}"), tollgate_config::Format::Yaml).unwrap().config;
+    let tested = tested_with(With { config, ..With::default() });
+    let desk = &tested.shared.desk;
+    let mut decisions = Vec::new();
+    let mut check = async |policy: &str, key: &str| {
+        let known = desk.policy(policy.as_bytes(), None).unwrap();
+        desk.check_many(&known, &[key.as_bytes()], &tollgate_core::Request::ONE, &mut decisions).await.unwrap();
+    };
+    // Each key more than once, so that everything happens that can.
+    for number in 0..policies {
+        let number = if backwards { policies - 1 - number } else { number };
+        for key in ["secret", "secret", "secret", "secret", "d", "a", "o", "o"] {
+            check(&format!("p{number}"), key).await;
+        }
+    }
+    for number in 0..keys {
+        check(&format!("p{}", number % policies), &format!("secret-{number}")).await;
+    }
+    for number in 0..1_000 {
+        check(&format!("{}/h", number + 1), "secret").await;
+    }
+    let (text, series) = metrics(&tested).await;
+    let decided: f64 =
+        series.iter().filter(|(id, _)| id.starts_with("tollgate_decisions_total")).map(|(_, value)| value).sum();
+    assert_eq!(decided, (8 * policies + keys + 1_000) as f64, "every decision is counted");
+    (tested, text, series)
+}
+
+fn assert_is_small(text: &str, series: &HashMap<String, f64>) {
+    assert!(series.len() <= 2_000, "{} series", series.len());
+    assert!(text.len() <= 1 << 20, "{} bytes", text.len());
+    assert!(!text.contains("secret"), "a key is told");
+}
+
+#[tokio::test]
+async fn ten_thousand_policies_with_rules_are_few_series() {
+    // R23, with fewer keys: the long form is below.
+    let (_, text, series) = page_of(10_000, 20_000, true).await;
+    assert_is_small(&text, &series);
+    // The last of the file were used first, and are told apart.
+    let labels: HashSet<&str> = series
+        .keys()
+        .filter(|id| id.starts_with("tollgate_decisions_total"))
+        .map(|id| id.split('"').nth(1).unwrap())
+        .collect();
+    assert!((50..=101).contains(&labels.len()) && labels.contains("other"), "{}", labels.len());
+    assert!(!labels.contains("p0") && series[r#"tollgate_bans_total{policy="other"}"#] >= 100.);
+    for rule in ["allow", "deny", "ban", "override", "shadow"] {
+        let id = format!("tollgate_rule_decisions_total{{policy=\"other\",rule=\"{rule}\"}}");
+        assert!(series[&id] > 0., "{id}");
+    }
+    // Those with the most to tell first: as many series as there may be.
+    let (_, text, series) = page_of(10_000, 0, false).await;
+    assert_is_small(&text, &series);
+    assert!(series.len() > 1_000 && series[r#"tollgate_bans_total{policy="p0"}"#] == 2., "{}", series.len());
+}
+
+/// R23 as it is written: `cargo test -p tollgate-server --release --lib -- --ignored --nocapture a_million_keys`.
+#[tokio::test]
+#[ignore = "a million keys, and how long a page takes"]
+async fn a_million_keys_and_ten_thousand_policies_are_a_short_page() {
+    let (tested, text, series) = page_of(10_000, 1_000_000, false).await;
+    assert_is_small(&text, &series);
+    let mut took: Vec<std::time::Duration> = (0..20)
+        .map(|_| {
+            let began = std::time::Instant::now();
+            let text = crate::metrics::plain(&crate::metrics::exposition(&tested.shared.desk).unwrap()).unwrap();
+            assert!(!text.is_empty());
+            began.elapsed()
+        })
+        .collect();
+    took.sort();
+    let began = std::time::Instant::now();
+    let mut config = tested.shared.desk.generation().config.clone();
+    config.policies.pop();
+    tested.shared.desk.adopt(config).unwrap();
+    println!(
+        "{} series, {} bytes; a page takes {:?}, at most {:?}; a reload {:?}",
+        series.len(),
+        text.len(),
+        took[10],
+        took[19],
+        began.elapsed()
+    );
+}

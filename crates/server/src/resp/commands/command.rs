@@ -5,8 +5,8 @@ use super::table::{COMMANDS, Command, NONE, Run, find, line};
 use super::{SYNTAX, Turn};
 use crate::access::Scope;
 use crate::fault::Fault;
-use crate::keys::matches;
 use crate::resp::writer::Writer;
+use tollgate_core::matches;
 
 /// The parts of COMMAND.
 pub(super) static PARTS: &[Command] = &[

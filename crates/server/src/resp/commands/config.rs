@@ -1,12 +1,14 @@
 //! CONFIG GET: what tools ask before they measure, answered as it is. Nothing can be set here: a server is
 //! set up by the command line that starts it.
 
+use tollgate_core::matches;
+
 use super::table::{Command, NONE, Run, line};
 use super::{Turn, command};
 use crate::access::Scope;
 use crate::desk::Home;
 use crate::fault::Fault;
-use crate::keys::{DATABASES, matches};
+use crate::keys::DATABASES;
 use crate::resp::decode::Bounds;
 use crate::shared::Shared;
 

@@ -87,7 +87,10 @@ pub(super) fn throttle(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
 
 /// Decides a call on the keys that are held.
 pub(super) fn decide(shared: &Shared, spoken: &Spoken, keys: &mut Keys, out: &mut Writer) {
-    match keys.decide(spoken, shared.desk.clock.now()) {
+    let now = shared.desk.clock.now();
+    let decided = keys.decide(spoken, now);
+    shared.desk.home.spoken(keys, spoken, now);
+    match decided {
         Ok(reply) => out.reply(&reply),
         Err(fault) => out.fault(&fault),
     }

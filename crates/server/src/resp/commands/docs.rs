@@ -15,6 +15,7 @@ const SUMMARIES: &[(&str, &str)] = &[
     ("TG.RESET", "Forgets a key under a policy"),
     ("TG.REFUND", "Gives back units that were charged at a time"),
     ("TG.EXPLAIN", "What a policy promises and how a key stands, in words"),
+    ("TG.USAGE", "What a key used of a policy that keeps it: requests, refused, units, first and last time"),
     ("TG.CHECKALL", "Decides several keys; all are charged or none"),
     ("HELLO", "Says who asks, and chooses RESP2 or RESP3"),
     ("AUTH", "Shows a token"),

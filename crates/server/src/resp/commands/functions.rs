@@ -5,7 +5,7 @@ use super::known::{Library, unknown};
 use super::{Turn, lacking};
 use crate::access::Scope;
 use crate::fault::{Fault, quoted};
-use crate::keys::matches;
+use tollgate_core::matches;
 
 /// The function that FCALL names.
 pub(super) fn find(turn: &Turn<'_>) -> Result<Does, Fault> {

@@ -81,11 +81,12 @@ pub(super) fn auth(turn: &mut Turn<'_>) -> Result<(), Fault> {
 /// A token adds to what needs none; a wrong one changes nothing.
 fn login(turn: &mut Turn<'_>, token: &[u8]) -> Result<(), Fault> {
     let peer = turn.session.peer.ip();
-    let scopes = turn.shared.access.login(token, peer).inspect_err(|_| {
+    let login = turn.shared.access.login(token, peer).inspect_err(|_| {
         // A flood of guesses would cost the others their time otherwise.
         turn.session.pause = turn.shared.access.wait(peer);
     })?;
-    turn.session.scopes = turn.shared.access.free(turn.session.local, turn.session.peer).and(scopes);
+    turn.session.scopes = turn.shared.access.free(turn.session.local, turn.session.peer).and(login.scopes);
+    turn.session.token = Some(login.name);
     Ok(())
 }
 
@@ -96,6 +97,7 @@ pub(super) fn reset(turn: &mut Turn<'_>) -> Result<(), Fault> {
     session.db = 0;
     session.name.clear();
     session.scopes = turn.shared.access.free(session.local, session.peer);
+    session.token = None;
     turn.out.protocol = Protocol::default();
     turn.shared.clients.tell(session, turn.out.protocol);
     turn.out.simple("RESET");

@@ -64,8 +64,12 @@ fn memory(turn: &Turn<'_>, keys: &mut Keys, text: &mut String) -> std::fmt::Resu
     write!(text, "used_memory:{used}\r\nmaxmemory:{}\r\nmaxmemory_policy:noeviction\r\n", cap(turn.shared))
 }
 
-fn persistence(_: &Turn<'_>, _: &mut Keys, text: &mut String) -> std::fmt::Result {
-    text.write_str("loading:0\r\nrdb_bgsave_in_progress:0\r\naof_enabled:0\r\n")
+fn persistence(turn: &Turn<'_>, _: &mut Keys, text: &mut String) -> std::fmt::Result {
+    let kept = turn.shared.desk.home.binding();
+    let (enabled, failed) = (kept.is_some(), kept.is_some_and(|kept| kept.trouble().is_some()));
+    let status = if failed { "err" } else { "ok" };
+    write!(text, "loading:0\r\nrdb_bgsave_in_progress:0\r\naof_enabled:{}\r\n", u8::from(enabled))?;
+    write!(text, "aof_last_write_status:{status}\r\n")
 }
 
 fn stats(turn: &Turn<'_>, _: &mut Keys, text: &mut String) -> std::fmt::Result {

@@ -3,7 +3,8 @@
 use tollgate_core::Timestamp;
 
 use super::expire::expiry;
-use super::{Turn, may_forget};
+use super::{Turn, may_forget, told};
+use crate::audit::{Outcome, What};
 use crate::fault::Fault;
 use crate::keys::{Expiry, Keys, Put, Scan, number};
 
@@ -197,6 +198,8 @@ fn flush(turn: &mut Turn<'_>, keys: &mut Keys, db: Option<u8>) -> Result<(), Fau
         return Err(syntax());
     }
     keys.flush(db);
+    let detail = db.map_or_else(|| "all databases".to_owned(), |db| format!("database {db}"));
+    told(turn.shared, turn.session, What::Flush, ("", None), Outcome::Done, &detail);
     turn.out.simple("OK");
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `table.rs` | every command: its name, arguments, scope, and who runs it |
 //! | `tg.rs`, `options.rs` | the commands of our own, and the words behind them |
+//! | `explained.rs` | a decision in words |
 //! | `keys.rs`, `expire.rs` | plain keys: GET, SET, INCR, EXPIRE, SCAN, … |
 //! | `dialects.rs` | the conventions of other limiters: FCALL, CL.THROTTLE |
 //! | `native.rs`, `compact.rs` | our own functions and scripts, and the policies their clients send |
@@ -19,6 +20,7 @@ mod config;
 mod dialects;
 mod docs;
 mod expire;
+mod explained;
 mod functions;
 mod hello;
 mod info;
@@ -36,9 +38,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use tollgate_core::{Decision, Detail};
+use tollgate_core::Decision;
 
 use crate::access::Scope;
+use crate::audit::{By, Event, Outcome, What};
 use crate::desk::{Answer, Question, Tells};
 use crate::fault::{Code, Fault};
 use crate::keys::{Keys, Spoken};
@@ -46,6 +49,7 @@ use crate::resp::decode::Place;
 use crate::resp::session::Session;
 use crate::resp::writer::Writer;
 use crate::shared::Shared;
+use crate::traced;
 pub(crate) use known::Scripts;
 pub(crate) use table::{Command, Run, find};
 pub(crate) use tg::read_check;
@@ -97,6 +101,8 @@ pub(crate) struct Turn<'a> {
 pub(crate) enum Asked {
     /// A question, and how its answer is worded.
     Question(Question, Form),
+    /// To forget a key, and who asks that.
+    Reset(Box<(Question, By)>),
     /// A call of a dialect.
     Dialect(Box<Spoken>),
 }
@@ -134,6 +140,31 @@ pub(crate) fn admit(args: &Args<'_>, session: &Session) -> Result<&'static Comma
     }
 }
 
+/// Tells the audit log that a command was refused whose scope is to reset.
+pub(crate) fn told_refused(args: &Args<'_>, session: &Session, shared: &Shared, fault: &Fault) {
+    if !matches!(fault.code, Code::NoAuth | Code::NoPerm) {
+        return;
+    }
+    let Some(command) = find(args.at(0)).filter(|command| command.scope == Some(Scope::Reset)) else { return };
+    let is_key = command.keys.0 == 1;
+    let (what, key) = if is_key { (What::Reset, args.get(1)) } else { (What::Flush, None) };
+    let policy = args.get(2).filter(|_| is_key).map(crate::fault::shown).unwrap_or_default();
+    told(shared, session, what, (&policy, key), Outcome::Refused(&fault.text), command.name);
+}
+
+/// Tells the audit log what a connection did, or tried.
+fn told(
+    shared: &Shared,
+    session: &Session,
+    what: What,
+    (policy, key): (&str, Option<&[u8]>),
+    outcome: Outcome<'_>,
+    detail: &str,
+) {
+    let by = &session.by();
+    shared.desk.ops.audit.tell(&Event { what, by, policy, key, outcome, detail });
+}
+
 fn lacking(scope: &str, session: &Session) -> Fault {
     if session.scopes.is_none() {
         return Fault::new(Code::NoAuth, "Authentication required: AUTH token, with a token that the server was given");
@@ -150,11 +181,10 @@ pub(crate) fn run_now(command: &Command, turn: &mut Turn<'_>, keys: Option<&mut 
     let done = match (&command.run, keys) {
         (Run::Plain(run), _) => run(turn),
         (Run::Keys(_), _) if !turn.shared.desk.home.answers_at_once() => Err(elsewhere(command)),
-        (Run::Keys(run) | Run::Look(run), Some(keys)) => run(turn, keys),
+        (Run::Keys(run) | Run::Look(run), Some(keys)) => run_on_keys(*run, turn, keys),
         (Run::Keys(run) | Run::Look(run), None) => {
             let shared = Arc::clone(turn.shared);
-            let mut keys = shared.desk.keys();
-            run(turn, &mut keys)
+            run_on_keys(*run, turn, &mut shared.desk.keys())
         }
         // The connection runs it, since it runs others.
         (Run::Exec, _) => Ok(()),
@@ -169,14 +199,34 @@ pub(crate) fn run_now(command: &Command, turn: &mut Turn<'_>, keys: Option<&mut 
     None
 }
 
+/// Runs a command on the keys, and keeps what it changed, whatever it answers.
+fn run_on_keys(
+    run: fn(&mut Turn<'_>, &mut Keys) -> Result<(), Fault>,
+    turn: &mut Turn<'_>,
+    keys: &mut Keys,
+) -> Result<(), Fault> {
+    let done = run(turn, keys);
+    turn.shared.desk.home.changed(keys);
+    done
+}
+
 /// Whether a connection may end or shorten what a key holds: who forgets what a limiter counted resets it.
 /// Plain keys belong to their callers, whose applications count and expire them.
 fn may_forget(turn: &Turn<'_>, keys: &Keys, key: &[u8]) -> Result<(), Fault> {
-    let reset = Scope::Reset;
-    if turn.session.scopes.has(reset) || !keys.is_limiter(turn.session.db, key, turn.shared.desk.clock.now()) {
+    if !keys.is_limiter(turn.session.db, key, turn.shared.desk.clock.now()) {
         return Ok(());
     }
-    Err(lacking(reset.name(), turn.session))
+    let may = may_reset(turn.session);
+    let outcome = may.as_ref().map_or_else(|fault| Outcome::Refused(&fault.text), |()| Outcome::Done);
+    let name = turn.args.at(0).to_ascii_uppercase();
+    let detail = format!("{} in database {}", crate::fault::shown(&name), turn.session.db);
+    told(turn.shared, turn.session, What::Reset, ("", Some(key)), outcome, &detail);
+    may
+}
+
+/// Whether a connection may reset.
+fn may_reset(session: &Session) -> Result<(), Fault> {
+    if session.scopes.has(Scope::Reset) { Ok(()) } else { Err(lacking(Scope::Reset.name(), session)) }
 }
 
 /// Plain keys are those of the store.
@@ -193,7 +243,7 @@ pub(crate) fn ask_now(shared: &Shared, asked: &Asked, keys: &mut Keys, out: &mut
     match asked {
         // The keys are not asked for again, since they are held.
         Asked::Dialect(spoken) => dialects::decide(shared, spoken, keys, out),
-        Asked::Question(..) => {
+        Asked::Question(..) | Asked::Reset(_) => {
             let mut context = Context::from_waker(Waker::noop());
             return pin!(ask(shared, asked, out)).poll(&mut context).is_ready();
         }
@@ -204,24 +254,51 @@ pub(crate) fn ask_now(shared: &Shared, asked: &Asked, keys: &mut Keys, out: &mut
 /// Puts a question to the home and words the answer.
 pub(crate) async fn ask(shared: &Shared, asked: &Asked, out: &mut Writer) {
     match asked {
-        Asked::Dialect(spoken) => dialects::ask(shared, spoken, out).await,
-        Asked::Question(question, form) => match shared.desk.answer(question).await {
-            Ok(answer) => word(question, &answer, *form, out),
-            Err(fault) => out.fault(&fault),
-        },
+        Asked::Dialect(spoken) => {
+            let span = shared.desk.ops.trace(|| None);
+            dialects::ask(shared, spoken, out).await;
+            if let Some(mut span) = span {
+                span.name(spoken.dialect.name);
+                let key = spoken.keys.first().map(|key| shared.desk.ops.hash(key)).unwrap_or_default();
+                span.set("tollgate.key_hash", key.as_str());
+                shared.desk.ops.traced(span);
+            }
+        }
+        Asked::Question(question, form) => answer(shared, question, None, *form, out).await,
+        Asked::Reset(reset) => {
+            let (question, by) = &**reset;
+            answer(shared, question, Some(by), Form::Integers { source: false }, out).await;
+        }
     }
 }
 
-fn word(question: &Question, answer: &Answer, form: Form, out: &mut Writer) {
+async fn answer(shared: &Shared, question: &Question, by: Option<&By>, form: Form, out: &mut Writer) {
+    let span = shared.desk.ops.trace(|| None);
+    let answer = match by {
+        None => shared.desk.answer(question).await,
+        Some(by) => shared.desk.answer_by(question, by).await,
+    };
+    if let Some(mut span) = span {
+        span.name(if form == Form::Explained { "TG.EXPLAIN" } else { traced::command(question) });
+        traced::answer(&mut span, &shared.desk, question, &answer);
+        shared.desk.ops.traced(span);
+    }
+    match answer {
+        Ok(answer) => word(shared, question, &answer, form, out),
+        Err(fault) => out.fault(&fault),
+    }
+}
+
+fn word(shared: &Shared, question: &Question, answer: &Answer, form: Form, out: &mut Writer) {
     match (answer, question, form) {
-        (Answer::Decided(decision, details), Question::Check(asked), Form::Explained) => {
-            out.bulk(tg::explained(asked, decision, details).as_bytes());
+        (Answer::Decided(verdict), Question::Check(asked), Form::Explained) => {
+            out.bulk(explained::text(&shared.desk, asked, verdict).as_bytes());
         }
-        (Answer::Decided(decision, details), Question::Check(asked), Form::Integers { source }) => {
-            out.decision(decision, asked.tells != Tells::Flat, details, source);
+        (Answer::Decided(verdict), Question::Check(asked), Form::Integers { source }) => {
+            out.decision(&verdict.decision, asked.tells != Tells::Flat, &verdict.details, source);
         }
-        (Answer::Decided(decision, details), _, _) => out.decision(decision, true, details, true),
-        (Answer::Together(together), _, form) => {
+        (Answer::Decided(verdict), _, _) => out.decision(&verdict.decision, true, &verdict.details, true),
+        (Answer::Together(together, _), _, form) => {
             let source = form != Form::Integers { source: false };
             out.array(2 + 9 * together.decisions.len() + usize::from(source));
             out.int(i64::from(together.allowed));
@@ -241,14 +318,4 @@ fn word(question: &Question, answer: &Answer, form: Form, out: &mut Writer) {
 /// Who decided them all: they were decided by one.
 fn decider(decisions: &[Decision]) -> &'static str {
     decisions.first().map_or(tollgate_core::Source::Home, |decision| decision.source).name()
-}
-
-/// A limit's line in an explanation.
-fn detail_line(name: &str, detail: &Detail) -> String {
-    let wait = match detail.retry_after.span() {
-        _ if detail.fits => "fits".to_owned(),
-        Some(span) => format!("refuses for {span}"),
-        None => "can never fit".to_owned(),
-    };
-    format!("{name}: {wait}; {} of {} left, as new in {}", detail.remaining, detail.count, detail.reset_after)
 }

@@ -4,17 +4,15 @@
 //! Their key is where Redis would keep the state, `tg:{KEY}NAME`, which is the key KEY under the policy name
 //! NAME; any other key is a key by itself, without a name.
 
-use std::sync::Arc;
-
 use tollgate_core::{Cost, EXACT, Mode, StoreError, Timestamp, is_word};
 
 use super::compact;
 use super::dialects::Given;
 use super::options::{cost, whole};
-use super::{Asked, Form, Turn, lacking};
-use crate::access::Scope;
-use crate::desk::{Ask, Known, Part, Question, Tells};
-use crate::fault::{Fault, quoted};
+use super::{Asked, Form, Turn, may_reset, told};
+use crate::audit::{Outcome, What};
+use crate::desk::{Ask, Generation, Part, Question, Tells};
+use crate::fault::{Fault, quoted, shown};
 
 const FORM: Form = Form::Integers { source: false };
 /// The most parts of one call.
@@ -24,7 +22,7 @@ const MOST_PARTS: usize = 32;
 pub(super) fn ask(turn: &mut Turn<'_>, call: &tollgate_lua::Call, given: &Given<'_>) -> Result<Asked, Fault> {
     let question = match call.name {
         "tollgate" | "tollgate_peek" => decide(turn, given, call.reads_only)?,
-        "tollgate_reset" => reset(turn, given)?,
+        "tollgate_reset" => return Ok(Asked::Reset(Box::new((reset(turn, given)?, turn.session.by())))),
         "tollgate_refund" => refund(turn, given)?,
         _ => all(turn, given)?,
     };
@@ -59,18 +57,20 @@ fn decide(turn: &Turn<'_>, given: &Given<'_>, peek: bool) -> Result<Question, Fa
         }
         at += 1;
     }
-    let part = part(turn, key, policy, units)?;
+    let part = one(turn, key, policy, units)?;
     Ok(Question::Check(Ask { part, mode: Some(mode), peek, tells }))
 }
 
 /// `tollgate_reset KEY policy`.
 fn reset(turn: &Turn<'_>, given: &Given<'_>) -> Result<Question, Fault> {
-    if !turn.session.scopes.has(Scope::Reset) {
-        return Err(lacking(Scope::Reset.name(), turn.session));
-    }
     let key = one_key(given)?;
+    may_reset(turn.session).inspect_err(|fault| {
+        let policy = given.args.first().map(|policy| shown(policy)).unwrap_or_default();
+        let outcome = Outcome::Refused(&fault.text);
+        told(turn.shared, turn.session, What::Reset, (&policy, Some(key)), outcome, "tollgate_reset");
+    })?;
     let &[policy] = given.args.as_slice() else { return Err(number("1 (policy)", given)) };
-    Ok(Question::Reset(part(turn, key, policy, Cost::ONE)?))
+    Ok(Question::Reset(one(turn, key, policy, Cost::ONE)?))
 }
 
 /// `tollgate_refund KEY policy n at_us`.
@@ -79,7 +79,7 @@ fn refund(turn: &Turn<'_>, given: &Given<'_>) -> Result<Question, Fault> {
     let &[policy, units, at] = given.args.as_slice() else { return Err(number("3 (policy, n, at_us)", given)) };
     let at = Timestamp::saturating(whole("at_us", at, EXACT - 1)?);
     let units = cost("n", units)?;
-    Ok(Question::Refund { part: part(turn, key, policy, Cost::ONE)?, units, at })
+    Ok(Question::Refund { part: one(turn, key, policy, Cost::ONE)?, units, at })
 }
 
 /// `tollgate_all KEY… (policy cost)…`.
@@ -91,8 +91,9 @@ fn all(turn: &Turn<'_>, given: &Given<'_>) -> Result<Question, Fault> {
     if given.args.len() != 2 * each {
         return Err(number(&format!("{} (a policy and a cost for each key)", 2 * each), given));
     }
+    let generation = turn.shared.desk.generation();
     let parts = given.keys.iter().zip(given.args.as_chunks().0);
-    let parts = parts.map(|(key, [policy, units])| part(turn, key, policy, cost("cost", units)?));
+    let parts = parts.map(|(key, [policy, units])| part(turn, &generation, key, policy, cost("cost", units)?));
     Ok(Question::All(parts.collect::<Result<_, _>>()?))
 }
 
@@ -107,18 +108,20 @@ fn number(expected: &str, given: &Given<'_>) -> Fault {
     Fault::wrong(format!("arguments: expected {expected}, found {}", given.args.len()))
 }
 
-fn part(turn: &Turn<'_>, state_key: &[u8], policy: &[u8], cost: Cost) -> Result<Part, Fault> {
-    let (key, name) = read_key(state_key)?;
-    StoreError::check_key(&key)?;
-    Ok(Part { known: known(turn, policy, name)?, key, cost })
+/// The key and the policy of a call that has one of each.
+fn one(turn: &Turn<'_>, state_key: &[u8], policy: &[u8], cost: Cost) -> Result<Part, Fault> {
+    part(turn, &turn.shared.desk.generation(), state_key, policy, cost)
 }
 
-fn known(turn: &Turn<'_>, policy: &[u8], name: &str) -> Result<Arc<Known>, Fault> {
+fn part(turn: &Turn<'_>, generation: &Generation, state_key: &[u8], policy: &[u8], cost: Cost) -> Result<Part, Fault> {
+    let (key, name) = read_key(state_key)?;
+    StoreError::check_key(&key)?;
     let name = Some(name.as_bytes()).filter(|name| !name.is_empty());
-    if policy.first() != Some(&b'[') {
-        return turn.shared.desk.policy(policy, name);
-    }
-    turn.shared.desk.policy(compact::read(policy)?.to_string().as_bytes(), name)
+    let known = match policy.first() {
+        Some(b'[') => turn.shared.desk.policy_of(generation, compact::read(policy)?.to_string().as_bytes(), name)?,
+        _ => turn.shared.desk.policy_of(generation, policy, name)?,
+    };
+    Ok(Part { known, key, cost })
 }
 
 /// The key and the policy name of `tg:{KEY}NAME`.

@@ -111,6 +111,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         ONE,
         Run::Ask(tg::explain),
     ),
+    line("TG.USAGE", 3, "TG.USAGE key policy", Some(Scope::Read), ONE, Run::Plain(tg::usage)),
     line(
         "TG.CHECKALL",
         -3,

@@ -1,0 +1,447 @@
+//! What a frame of the journal says: one thing after the other, all of them or none.
+//!
+//! ```text
+//! policy      id, words                     stands before the first use of the id in a file
+//! charges     id, n, at, n x (key, units, at - the one before)
+//! state       id, key, cells                all that the key remembers under the policy's name, after a change
+//! spoken      a call of a dialect, and when; it is decided again
+//! entry       database, key, expiry, value  what a key holds after a change
+//! gone        database, key
+//! flush       database, or all
+//! shared      a state that keys share for lack of memory, after a change
+//! ban         policy, key, until, level; generation: number
+//! piece       of a frame that is longer than the journal takes at once
+//! ```
+
+use tollgate_core::{KeyState, Policy, Reader, Timestamp, Writer};
+use tollgate_dialects::Wording;
+
+use super::wire::{Put, Take, folded, unfolded};
+use crate::keys::Spoken;
+
+/// The longest body that goes into the journal in one piece.
+pub(super) const LONGEST: usize = (1 << 20) - 64;
+
+/// The words that things begin with.
+mod tag {
+    pub(super) const POLICY: u8 = 1;
+    pub(super) const CHARGES: u8 = 2;
+    pub(super) const STATE: u8 = 3;
+    pub(super) const SPOKEN: u8 = 4;
+    pub(super) const ENTRY: u8 = 5;
+    pub(super) const GONE: u8 = 6;
+    pub(super) const FLUSH: u8 = 7;
+    pub(super) const SHARED: u8 = 8;
+    pub(super) const BAN: u8 = 9;
+    pub(super) const GENERATION: u8 = 10;
+    pub(super) const PIECE: u8 = 11;
+}
+
+/// In the place of a database: all of them.
+const ALL: u8 = u8::MAX;
+
+/// One thing that a frame says.
+#[derive(Debug)]
+pub(super) enum Item<'a> {
+    Policy { id: u64, policy: Policy },
+    Charges { id: u64, charges: Charges<'a> },
+    State { id: u64, key: &'a [u8], state: State<'a> },
+    Spoken { spoken: Box<Spoken>, now: Timestamp },
+    Entry { db: u8, key: &'a [u8], entry: &'a [u8] },
+    Gone { db: u8, key: &'a [u8] },
+    Flush(Option<u8>),
+    Shared(&'a [u8]),
+    Ban { policy: &'a str, key: &'a [u8], until: Timestamp, level: u32 },
+    Generation(u64),
+    Piece(Piece<'a>),
+}
+
+/// A piece of a long frame, which is whole with the last of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece<'a> {
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
+    pub(super) bytes: &'a [u8],
+}
+
+/// A charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Charge<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) units: u64,
+    pub(super) at: Timestamp,
+}
+
+/// Charges, read one by one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Charges<'a> {
+    left: usize,
+    at: u64,
+    from: Take<'a>,
+}
+
+impl<'a> Charges<'a> {
+    /// The next one; an error if there should be one and is none.
+    fn read(&mut self) -> Option<Charge<'a>> {
+        let (key, units) = (self.from.text()?, self.from.number()?);
+        self.at = self.at.checked_add_signed(unfolded(self.from.number()?))?;
+        self.left -= 1;
+        Some(Charge { key, units, at: Timestamp::new(self.at)? })
+    }
+}
+
+impl<'a> Iterator for Charges<'a> {
+    type Item = Charge<'a>;
+
+    fn next(&mut self) -> Option<Charge<'a>> {
+        if self.left == 0 { None } else { self.read() }
+    }
+}
+
+/// What a key remembers, to be read by the policy of its id.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum State<'a> {
+    Nothing,
+    /// The cells of the policy's own limits.
+    Own(&'a [u8]),
+    /// Cells with their limits.
+    Whole(&'a [u8]),
+}
+
+impl State<'_> {
+    /// The state; `None` if the bytes are no such.
+    pub(super) fn read(self, policy: &Policy) -> Option<KeyState> {
+        match self {
+            Self::Nothing => Some(KeyState::default()),
+            Self::Own(words) => {
+                let mut from = Reader::new(words);
+                let cells = policy.limits().iter().map(|limit| limit.read(&mut from)).collect::<Option<_>>()?;
+                from.is_done().then(|| KeyState::of(policy, cells))
+            }
+            Self::Whole(words) => {
+                let mut from = Reader::new(words);
+                let state = KeyState::read(&mut from)?;
+                from.is_done().then_some(state)
+            }
+        }
+    }
+}
+
+pub(super) fn put_policy(id: u64, policy: &Policy, to: &mut Vec<u8>) {
+    to.push(tag::POLICY);
+    to.number(id);
+    let mut words = Writer::default();
+    policy.write(&mut words);
+    to.text(&words.into_bytes());
+}
+
+/// Where so many charges begin: each is put behind it by [`put_charge`].
+pub(super) fn begin_charges(id: u64, count: usize, at: Timestamp, to: &mut Vec<u8>) {
+    to.push(tag::CHARGES);
+    to.number(id);
+    to.number(count as u64);
+    to.time(at);
+}
+
+/// One of the charges; answers its time, which the next one is told by.
+#[inline]
+pub(super) fn put_charge(charge: Charge<'_>, before: Timestamp, to: &mut Vec<u8>) -> Timestamp {
+    to.text(charge.key);
+    to.number(charge.units);
+    to.number(folded(charge.at.get() as i64 - before.get() as i64));
+    charge.at
+}
+
+pub(super) fn put_state(id: u64, policy: &Policy, key: &[u8], state: Option<&KeyState>, to: &mut Vec<u8>) {
+    to.push(tag::STATE);
+    to.number(id);
+    to.text(key);
+    let Some(state) = state else { return to.push(0) };
+    let mut words = Writer::default();
+    // Mostly a key has the limits of its policy and no others, and they are known by its id. What has expired is
+    // as new.
+    let is_own = state.each().all(|(limit, _)| policy.limits().contains(limit));
+    if is_own {
+        for limit in policy.limits() {
+            let cell = state.each().find(|(held, _)| *held == limit);
+            cell.map_or_else(|| limit.fresh(), |(_, cell)| cell.clone()).write(&mut words);
+        }
+    } else {
+        state.write(&mut words);
+    }
+    to.push(if is_own { 1 } else { 2 });
+    to.text(&words.into_bytes());
+}
+
+pub(super) fn put_spoken(spoken: &Spoken, now: Timestamp, to: &mut Vec<u8>) {
+    to.push(tag::SPOKEN);
+    to.text(spoken.dialect.name.as_bytes());
+    to.push(spoken.db);
+    to.push(u8::from(spoken.wording == Wording::Script));
+    to.time(now);
+    for all in [&spoken.keys, &spoken.args] {
+        to.number(all.len() as u64);
+        all.iter().for_each(|one| to.text(one));
+    }
+}
+
+/// What a key holds, as `fill` writes it; that it holds nothing if `fill` says so.
+pub(super) fn put_entry(db: u8, key: &[u8], fill: impl FnOnce(&mut Vec<u8>) -> bool, to: &mut Vec<u8>) {
+    let from = to.len();
+    to.push(tag::ENTRY);
+    to.push(db);
+    to.text(key);
+    let mut holds = true;
+    to.part(|to| holds = fill(to));
+    if !holds {
+        to.truncate(from);
+        to.push(tag::GONE);
+        to.push(db);
+        to.text(key);
+    }
+}
+
+pub(super) fn put_flush(db: Option<u8>, to: &mut Vec<u8>) {
+    to.extend_from_slice(&[tag::FLUSH, db.unwrap_or(ALL)]);
+}
+
+pub(super) fn put_shared(fill: impl FnOnce(&mut Vec<u8>), to: &mut Vec<u8>) {
+    to.push(tag::SHARED);
+    to.part(fill);
+}
+
+pub(super) fn put_ban(policy: &str, key: &[u8], until: Timestamp, level: u32, to: &mut Vec<u8>) {
+    to.push(tag::BAN);
+    to.text(policy.as_bytes());
+    to.text(key);
+    to.time(until);
+    to.number(u64::from(level));
+}
+
+pub(super) fn put_generation(number: u64, to: &mut Vec<u8>) {
+    to.push(tag::GENERATION);
+    to.number(number);
+}
+
+/// A long body in pieces that the journal takes.
+pub(super) fn pieces(body: &[u8]) -> impl Iterator<Item = Piece<'_>> {
+    let last = body.len().div_ceil(LONGEST).saturating_sub(1);
+    let pieces = body.chunks(LONGEST).enumerate();
+    pieces.map(move |(place, bytes)| Piece { is_first: place == 0, is_last: place == last, bytes })
+}
+
+pub(super) fn put_piece(piece: Piece<'_>, to: &mut Vec<u8>) {
+    to.extend_from_slice(&[tag::PIECE, u8::from(piece.is_first) | u8::from(piece.is_last) << 1]);
+    to.extend_from_slice(piece.bytes);
+}
+
+/// The next thing that a frame says; `None` if it is none that is known, and nothing of it is believed.
+pub(super) fn read_item<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
+    Some(match from.byte()? {
+        tag::POLICY => {
+            let (id, mut words) = (from.number()?, Reader::new(from.text()?));
+            let policy = Policy::read(&mut words).filter(|_| words.is_done())?;
+            Item::Policy { id, policy }
+        }
+        tag::CHARGES => {
+            let (id, left, at) = (from.number()?, from.count()?, from.time()?.get());
+            let charges = Charges { left, at, from: *from };
+            // All of them are looked at before the first is believed.
+            let mut ahead = charges;
+            (0..left).try_for_each(|_| ahead.read().map(|_| ()))?;
+            *from = ahead.from;
+            Item::Charges { id, charges }
+        }
+        tag::STATE => {
+            let (id, key) = (from.number()?, from.text()?);
+            let state = match from.byte()? {
+                0 => State::Nothing,
+                1 => State::Own(from.text()?),
+                2 => State::Whole(from.text()?),
+                _ => return None,
+            };
+            Item::State { id, key, state }
+        }
+        tag::SPOKEN => read_spoken(from)?,
+        tag::ENTRY => Item::Entry { db: from.byte()?, key: from.text()?, entry: from.part()? },
+        tag::GONE => Item::Gone { db: from.byte()?, key: from.text()? },
+        tag::FLUSH => Item::Flush(Some(from.byte()?).filter(|db| *db != ALL)),
+        tag::SHARED => Item::Shared(from.part()?),
+        tag::BAN => {
+            let (policy, key) = (std::str::from_utf8(from.text()?).ok()?, from.text()?);
+            Item::Ban { policy, key, until: from.time()?, level: u32::try_from(from.number()?).ok()? }
+        }
+        tag::GENERATION => Item::Generation(from.number()?),
+        tag::PIECE => {
+            let marks = from.byte().filter(|marks| *marks < 4)?;
+            let piece = Piece { is_first: marks & 1 > 0, is_last: marks & 2 > 0, bytes: from.rest() };
+            *from = Take::new(&[]);
+            Item::Piece(piece)
+        }
+        _ => return None,
+    })
+}
+
+fn read_spoken<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
+    let dialect = tollgate_dialects::find(std::str::from_utf8(from.text()?).ok()?)?;
+    let db = from.byte()?;
+    let wording = match from.byte()? {
+        0 => Wording::Document,
+        1 => Wording::Script,
+        _ => return None,
+    };
+    let now = from.time()?;
+    let mut texts = || -> Option<Vec<&'a [u8]>> { (0..from.count()?).map(|_| from.text()).collect() };
+    let (keys, args) = (texts()?, texts()?);
+    let call = (dialect.parse)(&keys, &args).ok()?.speaking(wording);
+    let own = |all: &[&[u8]]| all.iter().map(|one| one.to_vec()).collect();
+    let spoken = Spoken { dialect, call, db, keys: own(&keys), args: own(&args), wording };
+    Some(Item::Spoken { spoken: Box::new(spoken), now })
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::Request;
+
+    use super::*;
+    use crate::keys::bytes::{CALLS, speak};
+
+    fn t(us: u64) -> Timestamp {
+        Timestamp::saturating(1_700_000_000_000_000 + us)
+    }
+
+    fn policy() -> Policy {
+        let policy: Policy = "5/min, 10/h sliding, 20/d gcra burst=7".parse().unwrap();
+        policy.with_name("login").unwrap()
+    }
+
+    /// A frame of everything.
+    fn everything() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let policy = policy();
+        put_policy(300, &policy, &mut bytes);
+        begin_charges(300, 3, t(10), &mut bytes);
+        let keys: [(&[u8], u64, u64); 3] = [(b"a", 1, 10), (b"\xff\0", u64::MAX, 7), (b"a", 0, 1_000_000)];
+        keys.into_iter()
+            .fold(t(10), |before, (key, units, at)| put_charge(Charge { key, units, at: t(at) }, before, &mut bytes));
+        let mut state = KeyState::default();
+        let _ = state.decide(&policy, t(0), &Request::ONE);
+        put_state(300, &policy, b"own", Some(&state), &mut bytes);
+        put_state(300, &policy, b"none", None, &mut bytes);
+        let other: Policy = "7/s".parse().unwrap();
+        let _ = state.decide(&other, t(0), &Request::ONE);
+        put_state(300, &policy, b"whole", Some(&state), &mut bytes);
+        for text in CALLS {
+            put_spoken(&speak(&text.replace("KEY", "key").replace('N', "1")), t(3), &mut bytes);
+        }
+        put_entry(
+            3,
+            b"there",
+            |to| {
+                to.push(9);
+                true
+            },
+            &mut bytes,
+        );
+        put_entry(
+            4,
+            b"gone",
+            |to| {
+                to.push(9);
+                false
+            },
+            &mut bytes,
+        );
+        put_flush(Some(5), &mut bytes);
+        put_flush(None, &mut bytes);
+        put_shared(|to| to.push(1), &mut bytes);
+        put_ban("login", b"bad", t(5), 3, &mut bytes);
+        put_generation(12, &mut bytes);
+        bytes
+    }
+
+    /// What a frame says, in words; nothing if it is not one.
+    fn told(bytes: &[u8]) -> Option<Vec<String>> {
+        let (mut from, mut told) = (Take::new(bytes), Vec::new());
+        while !from.is_done() {
+            told.push(match read_item(&mut from)? {
+                Item::Charges { id, charges } => format!("{id} {:?}", charges.collect::<Vec<_>>()),
+                Item::State { key, state, .. } => {
+                    format!("{} {:?}", key.escape_ascii(), state.read(&policy())?.each().count())
+                }
+                Item::Spoken { spoken, now } => {
+                    format!("{} {:?} {:?} {now:?}", spoken.dialect.name, spoken.keys, spoken.args)
+                }
+                Item::Policy { id, policy } => format!("{id} {} = {policy}", policy.name()),
+                item => format!("{item:?}"),
+            });
+        }
+        Some(told)
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let told = told(&everything()).unwrap();
+        let said = |words: &str| assert!(told.iter().any(|line| line.contains(words)), "{words} in {told:#?}");
+        assert_eq!(told.len(), 12 + CALLS.len());
+        said(&format!("300 login = {}", policy()));
+        said(&format!(
+            "300 {:?}",
+            [
+                Charge { key: b"a", units: 1, at: t(10) },
+                Charge { key: b"\xff\0", units: u64::MAX, at: t(7) },
+                Charge { key: b"a", units: 0, at: t(1_000_000) },
+            ]
+        ));
+        for words in ["own 3", "none 0", "whole 4", "Gone { db: 4", "Flush(Some(5))", "Flush(None)", "Shared([1])"] {
+            said(words);
+        }
+        said("Ban { policy: \"login\", key: [98, 97, 100]");
+        said("Generation(12)");
+    }
+
+    #[test]
+    fn states_are_equal_when_they_are_read_back() {
+        let (policy, mut state) = (policy(), KeyState::default());
+        (0..9).for_each(|place| _ = state.decide(&policy, t(place * 1_000), &Request::ONE));
+        let other: Policy = "7/s".parse().unwrap();
+        for _ in 0..2 {
+            let mut bytes = Vec::new();
+            put_state(1, &policy, b"k", Some(&state.clone().sorted(t(9_000))), &mut bytes);
+            let Some(Item::State { state: read, .. }) = read_item(&mut Take::new(&bytes)) else { panic!() };
+            assert_eq!(read.read(&policy).unwrap().sorted(t(9_000)), state.clone().sorted(t(9_000)));
+            let _ = state.decide(&other, t(9_000), &Request::ONE);
+        }
+    }
+
+    #[test]
+    fn long_bodies_go_in_pieces() {
+        let body: Vec<u8> = (0..2 * LONGEST + 5).map(|place| place as u8).collect();
+        let mut whole = Vec::new();
+        for (place, piece) in pieces(&body).enumerate() {
+            let mut bytes = Vec::new();
+            put_piece(piece, &mut bytes);
+            assert!(bytes.len() <= 1 << 20);
+            let Some(Item::Piece(read)) = read_item(&mut Take::new(&bytes)) else { panic!() };
+            assert_eq!((read.is_first, read.is_last), (place == 0, place == 2));
+            whole.extend_from_slice(read.bytes);
+        }
+        assert!(whole == body);
+    }
+
+    #[test]
+    fn bytes_that_nobody_wrote_never_panic() {
+        let bytes = everything();
+        (0..bytes.len()).for_each(|cut| _ = told(&bytes[..cut]));
+        let mut seed = 0x2545_f491_4f6c_dd1du64;
+        for _ in 0..50_000 {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let mut bytes = bytes.clone();
+            let place = seed as usize % bytes.len();
+            bytes[place] = (seed >> 40) as u8;
+            let _ = told(&bytes);
+        }
+    }
+}

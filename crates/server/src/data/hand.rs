@@ -1,0 +1,163 @@
+//! The order lock, held: framing what was decided meanwhile.
+
+use std::sync::MutexGuard;
+
+use tollgate_core::{Decision, Request};
+use tollgate_journal::Writing;
+use tollgate_memory::Memory;
+
+use super::binding::Book;
+use super::filed::Filed;
+use super::frame::{Charge, LONGEST, begin_charges, pieces, put_ban, put_charge, put_generation, put_piece, put_state};
+use super::note::Note;
+use super::touched::Touched;
+
+/// Scopes of touched keys: a policy's number, or a database.
+const OF_POLICY: u8 = 0;
+pub(super) const OF_DATABASE: u8 = 1;
+
+/// What was asked on several keys.
+pub(super) struct Asked<'a> {
+    pub(super) policy: &'a Filed,
+    pub(super) keys: &'a [&'a [u8]],
+    pub(super) request: &'a Request,
+}
+
+impl<'a> Asked<'a> {
+    /// What its decisions leave behind, a key each.
+    #[inline]
+    fn charges(&self, decisions: &[Decision]) -> impl Iterator<Item = Charge<'a>> {
+        let (policy, request) = (self.policy.policy(), self.request);
+        decisions.iter().zip(self.keys).map(move |(decision, key)| Charge {
+            key,
+            units: request.leaves(policy, decision),
+            at: decision.at,
+        })
+    }
+}
+
+/// The order lock, held.
+pub(super) struct Hand<'a> {
+    // The book is let go first: letting go of the order lock may write.
+    book: MutexGuard<'a, Book>,
+    writing: Writing<'a>,
+}
+
+impl<'a> Hand<'a> {
+    pub(super) fn new(writing: Writing<'a>, book: MutexGuard<'a, Book>) -> Self {
+        Self { book, writing }
+    }
+
+    /// Remembers a fact, for snapshots.
+    pub(super) fn note(&mut self, note: &Note) {
+        self.book.notes.take(note.clone());
+    }
+
+    /// Frames the charges of decisions that were just made, one a key.
+    #[inline]
+    pub(super) fn charged(&mut self, memory: &Memory, asked: &Asked<'_>, decisions: &[Decision]) {
+        let policy = asked.policy;
+        let behind = decisions.iter().filter(|decision| policy.is_behind(decision.at)).count() > 0;
+        if behind || self.book.touched.is_some() {
+            return self.charged_whole(memory, asked, decisions, behind);
+        }
+        let charged = || asked.charges(decisions).filter(|charge| charge.units > 0);
+        let Some(first) = charged().next() else { return };
+        let file = self.writing.file();
+        self.writing.frame(|to| {
+            policy.tell(file, to);
+            begin_charges(policy.id(), charged().count(), first.at, to);
+            charged().fold(first.at, |before, charge| put_charge(charge, before, to));
+        });
+    }
+
+    /// The same while a snapshot is written, or after the clock was set back, when a decision may have corrected
+    /// what a key remembers though it charged nothing.
+    #[cold]
+    fn charged_whole(&mut self, memory: &Memory, asked: &Asked<'_>, decisions: &[Decision], behind: bool) {
+        let policy = asked.policy;
+        let mut body = Vec::new();
+        let mut whole: Vec<&[u8]> = Vec::new();
+        for charge in asked.charges(decisions).filter(|charge| charge.units > 0 || behind) {
+            // What was told whole has all that was decided here.
+            if whole.contains(&charge.key) {
+                continue;
+            }
+            if self.change(memory, policy, charge, behind, &mut body) {
+                whole.push(charge.key);
+            }
+        }
+        self.put_body(&body);
+    }
+
+    /// Frames what was charged together, in one frame: all of it or nothing.
+    pub(super) fn charged_together(&mut self, memory: &Memory, parts: &[(&Filed, Charge<'_>)]) {
+        let mut body = Vec::new();
+        for (policy, charge) in parts {
+            let behind = policy.is_behind(charge.at);
+            self.change(memory, policy, *charge, behind, &mut body);
+        }
+        self.put_body(&body);
+    }
+
+    /// A charge by itself, or all that the key remembers after it; answers whether it is the latter.
+    fn change(&mut self, memory: &Memory, policy: &Filed, charge: Charge<'_>, behind: bool, to: &mut Vec<u8>) -> bool {
+        policy.tell(self.writing.file(), to);
+        let whole = !self.is_touched((OF_POLICY, policy.id()), charge.key) || behind;
+        if whole {
+            put_state(policy.id(), policy.policy(), charge.key, memory.state(policy, charge.key).as_ref(), to);
+        } else {
+            begin_charges(policy.id(), 1, charge.at, to);
+            put_charge(charge, charge.at, to);
+        }
+        whole
+    }
+
+    /// From now on keys are told whole at their first change, or are so no more.
+    pub(super) fn touched(&mut self, touched: Option<Touched>) {
+        self.book.touched = touched;
+    }
+
+    /// Frames all that a key remembers.
+    pub(super) fn state(&mut self, memory: &Memory, policy: &Filed, key: &[u8]) {
+        let file = self.writing.file();
+        self.is_touched((OF_POLICY, policy.id()), key);
+        let state = memory.state(policy, key);
+        self.put(|to| {
+            policy.tell(file, to);
+            put_state(policy.id(), policy.policy(), key, state.as_ref(), to);
+        });
+    }
+
+    /// Whether changes of a key may be told by themselves: no snapshot is being written, or the key was told
+    /// whole since it was begun, as it will be by now.
+    pub(super) fn is_touched(&mut self, scope: (u8, u64), key: &[u8]) -> bool {
+        let file = self.writing.file();
+        self.book.touched.as_mut().is_none_or(|touched| touched.touch(file, scope, key))
+    }
+
+    pub(super) fn put(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+        let mut body = Vec::new();
+        fill(&mut body);
+        self.put_body(&body);
+    }
+
+    /// Frames a body, in pieces if it is long.
+    fn put_body(&mut self, body: &[u8]) {
+        if body.is_empty() {
+            return;
+        }
+        if body.len() <= LONGEST {
+            return self.writing.frame(|to| to.extend_from_slice(body));
+        }
+        pieces(body).for_each(|piece| self.writing.frame(|to| put_piece(piece, to)));
+    }
+}
+
+/// A fact as it stands in frames and snapshots.
+pub(super) fn put_note(note: &Note, to: &mut Vec<u8>) {
+    match note {
+        Note::Ban { policy, key, until, level } => put_ban(policy, key, *until, *level, to),
+        Note::Generation { number } => put_generation(*number, to),
+    }
+}

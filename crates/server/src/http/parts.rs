@@ -1,0 +1,136 @@
+//! Keys that are made of parts: what a caller tells of a request, or what the gate sees of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use hyper::header::{HeaderName, HeaderValue};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use tollgate_config::{KeyPart, join};
+
+use super::call::Call;
+use super::client_address::{client_address, is_trusted};
+use super::problem::Problem;
+use crate::desk::Known;
+use crate::fault::{Code, Fault, quoted};
+use crate::network::Prefix;
+
+/// What a proxy tells of the request that it asks for.
+const METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
+const URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// The parts of a key by their names, each told once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts(BTreeMap<String, String>);
+
+struct Reads;
+
+impl<'de> Visitor<'de> for Reads {
+    type Value = Parts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of texts, such as {\"user\": \"42\"}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Parts, A::Error> {
+        let mut parts = BTreeMap::new();
+        while let Some((name, value)) = fields.next_entry::<String, String>()? {
+            if parts.insert(name.clone(), value).is_some() {
+                return Err(A::Error::custom(format!("expected {} once", quoted(name.as_bytes()))));
+            }
+        }
+        Ok(Parts(parts))
+    }
+}
+
+impl<'de> Deserialize<'de> for Parts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Reads)
+    }
+}
+
+/// The parts that a policy's keys are made of; none if callers name the key.
+pub(super) fn made_of(known: &Known) -> &[KeyPart] {
+    known.entry.as_deref().map_or(&[], |entry| &entry.key)
+}
+
+/// The key of the parts that were told.
+pub(super) fn told(known: &Known, Parts(mut told): Parts) -> Result<Vec<u8>, Fault> {
+    let parts = made_of(known);
+    if parts.is_empty() {
+        return Err(unfit("parts: expected key, since the keys of this policy are not made of parts"));
+    }
+    let names = || parts.iter().map(KeyPart::to_string).collect::<Vec<_>>().join(", ");
+    let mut values = Vec::with_capacity(parts.len());
+    for part in parts {
+        let value = told.remove(&part.to_string());
+        values.push(value.ok_or_else(|| unfit(&format!("parts: expected {}, found no {part}", names())))?);
+    }
+    if let Some(name) = told.keys().next() {
+        return Err(unfit(&Fault::expected("parts", &names(), name.as_bytes()).text));
+    }
+    let values: Vec<&[u8]> = values.iter().map(String::as_bytes).collect();
+    Ok(join(&values))
+}
+
+/// What was told is right, and not what the policy of the moment asks for.
+fn unfit(text: &str) -> Fault {
+    Fault::new(Code::Unfit, text)
+}
+
+/// The key of a request that a proxy asks for.
+pub(super) fn seen(call: &Call<'_>, parts: &[KeyPart]) -> Result<Vec<u8>, Problem> {
+    let values: Vec<Vec<u8>> = parts.iter().map(|part| see(call, part)).collect::<Result<_, _>>()?;
+    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+    Ok(join(&values))
+}
+
+fn see(call: &Call<'_>, part: &KeyPart) -> Result<Vec<u8>, Problem> {
+    Ok(match part {
+        KeyPart::Address => {
+            let address = client_address(call.peer.ip(), call.headers(), &call.shared.http.trusted);
+            Prefix::of(address).to_string().into_bytes()
+        }
+        KeyPart::Method => match forwarded(call, &METHOD)? {
+            Some(method) => method.as_bytes().to_vec(),
+            // Many proxies ask by the method of their client.
+            None => call.parts.method.as_str().into(),
+        },
+        KeyPart::Path => {
+            let uri = forwarded(call, &URI)?.ok_or_else(|| lacks(part, &URI))?.as_bytes();
+            uri.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default().to_vec()
+        }
+        KeyPart::Host => forwarded(call, &HOST)?.ok_or_else(|| lacks(part, &HOST))?.as_bytes().to_ascii_lowercase(),
+        KeyPart::Header(name) => {
+            let name = HeaderName::try_from(&**name)
+                .map_err(|_| Fault::expected("key", "the name of a header", name.as_bytes()))?;
+            let value = once(call, &name)?;
+            value.ok_or_else(|| Problem::wrong(format!("expected the header {name}")))?.as_bytes().to_vec()
+        }
+        KeyPart::Field(name) => {
+            let text = format!("expected a policy that the gate can make the key of, found one with the part {name}");
+            return Err(Problem::wrong(text));
+        }
+    })
+}
+
+/// What a trusted proxy tells of its client's request: anybody else could tell anything.
+fn forwarded<'a>(call: &'a Call<'_>, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Problem> {
+    match is_trusted(call.peer.ip(), &call.shared.http.trusted) {
+        true => once(call, name),
+        false => Ok(None),
+    }
+}
+
+/// A header that is there once and says something: the application may read another one than we would.
+fn once<'a>(call: &'a Call<'_>, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Problem> {
+    let mut values = call.headers().get_all(name).iter().filter(|value| !value.is_empty());
+    match (values.next(), values.next()) {
+        (_, Some(_)) => Err(Problem::wrong(format!("{name}: expected it once"))),
+        (value, None) => Ok(value),
+    }
+}
+
+fn lacks(part: &KeyPart, name: &HeaderName) -> Problem {
+    Problem::wrong(format!("expected the header {name} of a proxy named with --trusted-proxy: the key has the {part}"))
+}

@@ -1,0 +1,11 @@
+//! A server and its policy file, a real one: what a change does to what was consumed, that changes are seen
+//! however they are made, and what is told of it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod identity;
+mod reloads;
+mod replies;
+mod store;
+mod support;
+mod watching;
