@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
+use crate::config::ConfigArgs;
 use crate::decide::{CheckArgs, PeekArgs, RefundArgs, ResetArgs};
 use crate::explain::ExplainArgs;
 use crate::redis::RedisArgs;
@@ -16,6 +17,7 @@ Examples:
   tollgate replay access_log.gz --key ip --policy \"100/min, 1000/h\"
   tollgate explain \"10/s gcra burst=20\"
   tollgate check user:42 100/min
+  tollgate config check tollgate.yaml
   tollgate redis doctor redis://127.0.0.1:6379
   tollgate help replay
 
@@ -35,7 +37,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the server: exact limits for every language, over the Redis protocol and HTTP
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Make a token for a server
     Token(TokenArgs),
     /// Decide a request against a store and charge it
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Say in plain words what a policy promises, and why a decision comes out
     Explain(ExplainArgs),
+    /// Check a policy file, show what a change of it would do, print its schema
+    Config(ConfigArgs),
     /// Install the Lua on Redis and Valkey, examine servers, print scripts
     Redis(RedisArgs),
     /// Measure what policies and dialects cost a server

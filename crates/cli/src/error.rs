@@ -3,10 +3,12 @@
 use std::fmt;
 use std::io;
 
+use tollgate_config::ConfigError;
 use tollgate_core::{StoreError, TextError};
 use tollgate_redis::OpenError;
 use tollgate_server::{StartError, TokensError};
 
+use crate::config::complaint;
 use crate::redis::Taken;
 use crate::replay::Malformed;
 use crate::server::Trouble;
@@ -21,6 +23,17 @@ pub(crate) enum Error {
         text: String,
         /// Where and why.
         error: TextError,
+    },
+    /// A policy file is wrong.
+    Config(ConfigError),
+    /// More changed policies than a log is led through at once.
+    Changed(usize),
+    /// `--policy` names none that changes.
+    Unchanged {
+        /// The name as given.
+        name: String,
+        /// Those that change.
+        changed: String,
     },
     /// More policies than a comparison shows.
     Policies(usize),
@@ -141,6 +154,11 @@ impl fmt::Display for Error {
                 let whole = error.to_string();
                 f.write_str(whole.rsplit_once("; for example ").map_or(whole.as_str(), |(text, _)| text))
             }
+            Self::Config(error) => error.fmt(f),
+            Self::Changed(count) => {
+                write!(f, "{count} policies decide in another way; a log shows at most {MOST_POLICIES} at once")
+            }
+            Self::Unchanged { name, .. } => write!(f, "no policy {name:?} decides in another way"),
             Self::Policies(count) => write!(f, "{count} policies; a comparison shows at most {MOST_POLICIES}"),
             Self::Open { path, source } => write!(f, "cannot open {path}: {source}"),
             Self::Read { path, lines: 0, source } => write!(f, "cannot read {path}: {source}"),
@@ -183,6 +201,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Policy { error, .. } => Some(error),
+            Self::Config(error) => Some(error),
             Self::Open { source, .. }
             | Self::Read { source, .. }
             | Self::Decisions { source, .. }
@@ -208,6 +227,9 @@ const SHOWN: usize = 76;
 impl Error {
     /// What to print: the error, the place in the policy if it is one, and a hint.
     pub(crate) fn report(&self) -> String {
+        if let Self::Config(error) = self {
+            return complaint::print(error);
+        }
         let mut report = format!("error: {self}\n");
         if let Self::Policy { text, error } = self {
             report += &caret(text, error.column);
@@ -221,6 +243,8 @@ impl Error {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Policy { error, .. } => format!("for example {:?}", error.example),
+            Self::Changed(_) => "choose some with --policy NAME, or log the policy of each request".to_owned(),
+            Self::Unchanged { changed, .. } => changed.clone(),
             Self::Policies(_) => "replay in several runs".to_owned(),
             Self::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 "name a file, or - for standard input".to_owned()

@@ -10,6 +10,7 @@
 //! | `replay/` | `tollgate replay`: a policy over recorded traffic |
 //! | `explain/` | `tollgate explain`: what a policy promises, why a decision came out |
 //! | `decide/` | `tollgate check`, `peek`, `reset`, `refund`: one question to a store |
+//! | `config/` | `tollgate config`: a policy file checked, a change of it tried on recorded traffic |
 //! | `serve/`, `token/` | `tollgate serve`: the server; `tollgate token`: tokens for it |
 //! | `redis/` | `tollgate redis`: install, doctor, script, compact |
 //! | `bench/` | `tollgate bench`: what policies and dialects cost a server |
@@ -17,6 +18,7 @@
 //!
 //! The surface is the command line; the library is only there to be called by `main`.
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
@@ -24,6 +26,7 @@ use clap::Parser;
 
 mod args;
 mod bench;
+mod config;
 mod decide;
 mod error;
 mod explain;
@@ -49,7 +52,12 @@ const FAILED: u8 = 2;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    main_of(std::env::args_os())
+}
+
+/// The same for other words, of which the first is the program's name.
+pub fn main_of(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             // clap prints help to standard output and mistakes to standard error.
@@ -76,6 +84,7 @@ fn run(command: &Command) -> Result<Answer, Error> {
         Command::Explain(args) => explain::run(args).map(Answer::from),
         Command::Serve(args) => serve::run(args),
         Command::Token(args) => token::run(args),
+        Command::Config(args) => config::run(args),
         Command::Redis(args) => redis::run(args),
         Command::Bench(args) => bench::run(args).map(Answer::from),
     }

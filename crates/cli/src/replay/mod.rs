@@ -27,22 +27,27 @@ mod source;
 mod summary;
 mod tally;
 
+use std::io;
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 
-pub(crate) use args::ReplayArgs;
+pub(crate) use args::{FormatArg, ReplayArgs, UnitArg};
+pub(crate) use decider::{Outcome, Totals};
+pub(crate) use feed::{Batch, Feed, Item};
 pub(crate) use format::Malformed;
+pub(crate) use keys::Keys;
 pub(crate) use lines::LONGEST_LINE;
+pub(crate) use report::head;
+pub(crate) use source::Source;
+pub(crate) use summary::Summary;
 
 use crate::error::{Error, MOST_POLICIES};
 use crate::policy;
-use decider::{Decider, Outcome};
+use decider::Decider;
 use decisions::Decisions;
-use feed::{Batch, Feed, Lane};
+use feed::Lane;
 use progress::Progress;
-use source::Source;
-use summary::Summary;
 use tollgate_core::Policy;
 
 /// Batches under way to each decider.
@@ -63,33 +68,55 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<String, Error> {
 }
 
 fn replay(args: &ReplayArgs, policies: &[Policy], source: Source) -> Result<(Feed, Outcome), Error> {
-    let mut outs = outs(args, policies)?;
+    let outs = outs(args, policies)?;
+    let workers = outs.into_iter().map(|out| Worker { args, decider: Decider::new(policies), out }).collect();
+    let (feed, outcomes) = through(args, source, workers)?;
+    let whole = outcomes.into_iter().reduce(|whole, outcome| whole.join(outcome, args.top));
+    Ok((feed, whole.ok_or(Error::Lost)?))
+}
+
+/// What decides, each for its share of the keys.
+pub(crate) trait Deciding: Send {
+    /// What it found in the end.
+    type Found: Send;
+
+    /// Decides a batch in order.
+    fn batch(&mut self, batch: &Batch) -> Result<(), Error>;
+
+    /// Tells what it found.
+    fn finish(self) -> Result<Self::Found, Error>;
+}
+
+/// Leads all requests of `source` through `deciders`, on a thread each.
+pub(crate) fn through<D: Deciding>(
+    args: &ReplayArgs,
+    source: Source,
+    deciders: Vec<D>,
+) -> Result<(Feed, Vec<D::Found>), Error> {
     let progress = Progress::new(source.size, source.taken);
-    let (feed, outcomes) = thread::scope(|scope| {
+    let (feed, found) = thread::scope(|scope| {
         let mut lanes = Vec::new();
-        let mut deciders = Vec::new();
-        for out in outs.drain(..) {
+        let mut threads = Vec::new();
+        for decider in deciders {
             let (full, batches) = sync_channel(UNDER_WAY);
             let (used, empty) = channel();
             lanes.push(Lane { full, empty, batch: Batch::default() });
-            deciders.push(scope.spawn(move || decide(args, policies, &batches, &used, out)));
+            threads.push(scope.spawn(move || decide(decider, &batches, &used)));
         }
         let feed = feed::feed(args, source.reader, &mut lanes, || progress.tick());
         // Without lanes the deciders come to an end.
         drop(lanes);
-        let outcomes: Vec<_> = deciders.into_iter().map(|decider| decider.join().unwrap_or(Err(Error::Lost))).collect();
-        (feed, outcomes)
+        let found: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::Lost))).collect();
+        (feed, found)
     });
     progress.finish();
-    let mut whole: Option<Outcome> = None;
-    for outcome in outcomes {
-        let outcome = outcome?;
-        whole = Some(match whole {
-            Some(whole) => whole.join(outcome, args.top),
-            None => outcome,
-        });
-    }
-    Ok((feed?, whole.ok_or(Error::Lost)?))
+    let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok((feed?, found))
+}
+
+/// How many deciders a machine takes.
+pub(crate) fn deciders() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get).clamp(1, MOST_DECIDERS)
 }
 
 /// What each decider writes to. Decisions are written in the order of the file, which takes a
@@ -97,26 +124,41 @@ fn replay(args: &ReplayArgs, policies: &[Policy], source: Source) -> Result<(Fee
 fn outs(args: &ReplayArgs, policies: &[Policy]) -> Result<Vec<Decisions>, Error> {
     match &args.decisions {
         Some(path) => Ok(vec![Decisions::create(path, &args.file, policies)?]),
-        None => {
-            let cores = thread::available_parallelism().map_or(1, NonZero::get);
-            Ok((0..cores.clamp(1, MOST_DECIDERS)).map(|_| Decisions::none()).collect())
-        }
+        None => Ok((0..deciders()).map(|_| Decisions::none()).collect()),
     }
 }
 
-fn decide(
-    args: &ReplayArgs,
-    policies: &[Policy],
-    batches: &Receiver<Batch>,
-    used: &Sender<Batch>,
-    mut out: Decisions,
-) -> Result<Outcome, Error> {
-    let failed = |source| Error::Decisions { path: args.shown_decisions(), source };
-    let mut decider = Decider::new(policies);
+fn decide<D: Deciding>(mut decider: D, batches: &Receiver<Batch>, used: &Sender<Batch>) -> Result<D::Found, Error> {
     for batch in batches {
-        decider.batch(&batch, &mut out).map_err(failed)?;
+        decider.batch(&batch)?;
         let _ = used.send(batch);
     }
-    out.finish().map_err(failed)?;
-    Ok(decider.finish(args.top))
+    decider.finish()
+}
+
+/// A decider, and where its decisions are written.
+struct Worker<'a> {
+    args: &'a ReplayArgs,
+    decider: Decider<'a>,
+    out: Decisions,
+}
+
+impl Worker<'_> {
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Decisions { path: self.args.shown_decisions(), source }
+    }
+}
+
+impl Deciding for Worker<'_> {
+    type Found = Outcome;
+
+    fn batch(&mut self, batch: &Batch) -> Result<(), Error> {
+        let done = self.decider.batch(batch, &mut self.out);
+        done.map_err(|source| self.failed(source))
+    }
+
+    fn finish(mut self) -> Result<Outcome, Error> {
+        self.out.finish().map_err(|source| self.failed(source))?;
+        Ok(self.decider.finish(self.args.top))
+    }
 }

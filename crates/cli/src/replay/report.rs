@@ -18,8 +18,7 @@ const POLICY_WIDTH: usize = 34;
 
 /// The report of a replay.
 pub(crate) fn print(summary: &Summary) -> String {
-    let mut text = heading(summary);
-    text += &faults(summary);
+    let mut text = head(summary);
     match summary.policies.as_slice() {
         [only] => {
             text += &format!("\n{}\n", title(only));
@@ -35,6 +34,11 @@ pub(crate) fn print(summary: &Summary) -> String {
         }
     }
     text
+}
+
+/// What was read, and what of it was not as it should be.
+pub(crate) fn head(summary: &Summary) -> String {
+    heading(summary) + &faults(summary)
 }
 
 fn heading(summary: &Summary) -> String {

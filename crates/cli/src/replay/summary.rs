@@ -23,6 +23,7 @@ pub(crate) struct Summary {
     pub(crate) span_us: u64,
     pub(crate) out_of_order: FaultList<Behind>,
     pub(crate) malformed: FaultList<Reason>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) policies: Vec<PolicyPart>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tollgate_server::{RESP_PORT, Server, Settings};
+use tollgate_server::{Fsync, Keeping, OnFullDisk, Persist, RESP_PORT, Server, Settings};
 
 use super::ServeArgs;
 use super::left::Left;
@@ -12,7 +12,10 @@ pub(crate) struct Greeting {
     /// The store that decides, as it may be printed; the embedded one if none.
     place: Option<String>,
     memory: usize,
+    /// What is kept over a restart, in words.
+    kept: Option<String>,
     policies: Vec<String>,
+    config: Option<String>,
     tokens: Option<String>,
     cert: Option<String>,
     is_open: bool,
@@ -26,7 +29,9 @@ impl Greeting {
         Self {
             place,
             memory: settings.memory,
+            kept: settings.data.as_ref().map(kept),
             policies: args.policy.iter().map(|policy| format!("{} = {policy}", policy.name())).collect(),
+            config: settings.config.as_ref().map(shown),
             tokens: settings.tokens.as_ref().map(shown),
             cert: settings.tls.as_ref().map(|files| shown(&files.cert)),
             is_open: settings.insecure_no_auth,
@@ -44,7 +49,16 @@ impl Greeting {
             rows.push(("TLS", format!("with {cert}")));
         }
         rows.push(("decided by", self.decider()));
+        if let Some(kept) = &self.kept {
+            rows.push(("kept", kept.clone()));
+            rows.extend(server.found().iter().map(|fact| ("found", fact.clone())));
+        }
         rows.extend(self.policies.iter().map(|policy| ("policy", policy.clone())));
+        if let Some(config) = &self.config {
+            let count = server.policies().saturating_sub(self.policies.len());
+            let plural = if count == 1 { "y" } else { "ies" };
+            rows.push(("policy file", format!("{config}, {count} polic{plural}, read again when it changes")));
+        }
         rows.push(("without a token", self.without_token(is_free).to_owned()));
         if let Some(tokens) = &self.tokens {
             rows.push(("tokens", format!("of {tokens}, read again at SIGHUP")));
@@ -75,8 +89,10 @@ impl Greeting {
     fn decider(&self) -> String {
         match &self.place {
             Some(place) => format!("{place}, which keeps the state; this server keeps none of its own"),
+            None if self.kept.is_some() => format!("the embedded store, at most {} MiB", self.memory >> 20),
             None => format!(
-                "the embedded store, at most {} MiB, in memory only:\n{:19}nothing is kept over a restart",
+                "the embedded store, at most {} MiB, in memory only:\n{:19}nothing is kept over a restart, unless \
+                 --data DIR is given",
                 self.memory >> 20,
                 ""
             ),
@@ -123,6 +139,23 @@ impl Greeting {
         }
         lines
     }
+}
+
+/// What is kept, how and where, and what that is worth.
+fn kept(keeping: &Keeping) -> String {
+    let dir = keeping.dir.display();
+    let (what, worth) = match keeping.persist {
+        Persist::Snapshot => ("a snapshot now and then", "a crash forgets what was charged since the last one"),
+        Persist::Journal(Fsync::EverySecond) => {
+            ("every charge, synced every second", "a crash forgets nothing, a loss of power the last second")
+        }
+        Persist::Journal(Fsync::Always) => ("every charge, synced before it is answered", "nothing is forgotten"),
+    };
+    let full = match keeping.on_full_disk {
+        OnFullDisk::Keep => "",
+        OnFullDisk::Stop => ";\n                   on a full disk policies say who decides",
+    };
+    format!("{what}, in {dir}:\n{:19}{worth}{full}", "")
 }
 
 fn is_inside(addr: &SocketAddr) -> bool {

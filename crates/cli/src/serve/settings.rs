@@ -3,9 +3,12 @@
 use std::net::SocketAddr;
 
 use tollgate_redis::Redis;
-use tollgate_server::{HTTP_PORT, RESP_PORT, Settings, TlsFiles, trusted_proxy};
+use tollgate_server::{
+    AuditFile, Collector, HTTP_PORT, Keeping, Persist, RESP_PORT, Settings, TlsFiles, trusted_proxy,
+};
 
 use super::ServeArgs;
+use super::args::PersistArg;
 use super::values::Bind;
 use crate::error::Error;
 
@@ -34,7 +37,9 @@ pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<Settings, Err
         memory: args.memory,
         keys: args.keys,
         store,
+        data: data(args)?,
         policies: args.policy.clone(),
+        config: args.config.clone(),
         tokens: args.tokens.clone(),
         require_token: args.require_token,
         insecure_no_auth: args.insecure_no_auth,
@@ -43,8 +48,31 @@ pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<Settings, Err
         trusted_proxies: args.trusted_proxy.iter().map(proxy).collect::<Result<_, _>>()?,
         hosts: args.host.clone(),
         log: args.log.into(),
+        traces: args.otlp.clone().map(|endpoint| Collector { endpoint, one_of: args.otlp_sample }),
+        audit: args.audit.clone().map(|path| AuditFile { path, keys: args.audit_keys }),
         ..default
     })
+}
+
+/// What is kept over a restart.
+fn data(args: &ServeArgs) -> Result<Option<Keeping>, Error> {
+    let Some(dir) = &args.data else { return Ok(None) };
+    let mut keeping = Keeping::new(dir);
+    let journal = Persist::Journal(args.fsync.map(Into::into).unwrap_or_default());
+    match args.persist {
+        Some(PersistArg::None) => return Ok(None),
+        Some(PersistArg::Snapshot) if args.fsync.is_some() => {
+            let (found, expected) =
+                ("--persist snapshot".to_owned(), "--persist journal: snapshots alone are always synced");
+            return Err(Error::Argument { what: "--fsync", found, expected });
+        }
+        Some(PersistArg::Snapshot) => keeping.persist = Persist::Snapshot,
+        Some(PersistArg::Journal) | None => keeping.persist = journal,
+    }
+    keeping.snapshot_every = args.snapshot_every;
+    keeping.repair = args.repair;
+    keeping.on_full_disk = args.on_full_disk.map(Into::into).unwrap_or_default();
+    Ok(Some(keeping))
 }
 
 /// The first address and the others.

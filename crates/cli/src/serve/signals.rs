@@ -28,7 +28,11 @@ impl Signals {
     pub(crate) async fn end(&mut self, server: &Server) {
         loop {
             tokio::select! {
-                _ = self.again.recv() => server.reload(),
+                _ = self.again.recv() => {
+                    // Not in this runtime, which may serve a store: a long policy file takes a while.
+                    let reload = server.reloading();
+                    let _ = tokio::task::spawn_blocking(move || reload.run()).await;
+                }
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
             }

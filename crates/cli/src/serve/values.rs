@@ -1,6 +1,7 @@
 //! Addresses, sizes and policies, read from words of the command line.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use tollgate_core::Policy;
 use tollgate_server::{LEAST_MEMORY, MOST_MEMORY};
@@ -60,12 +61,26 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("expected a size from {}M to {}G, such as 256M", LEAST_MEMORY >> 20, MOST_MEMORY >> 30))
 }
 
+/// `30s`, `10min`, `1h`: a second to a day.
+pub(crate) fn period(text: &str) -> Result<Duration, String> {
+    let unit = text.trim_start_matches(|char: char| char.is_ascii_digit());
+    let count: Option<u64> = text.strip_suffix(unit).and_then(|digits| digits.parse().ok());
+    let micros = count.zip(tollgate_core::unit(unit)).and_then(|(count, unit)| count.checked_mul(unit.get()));
+    micros
+        .map(Duration::from_micros)
+        .filter(|span| (Duration::from_secs(1)..=Duration::from_secs(86_400)).contains(span))
+        .ok_or_else(|| "expected a time from 1s to 1d, such as 30s or 10min".to_owned())
+}
+
 /// `login=5/min, 20/h`.
 pub(crate) fn policy(text: &str) -> Result<Policy, String> {
     let (name, policy) = text
         .split_once('=')
         .filter(|(name, _)| !name.contains('/'))
         .ok_or("expected NAME=TEXT, such as login=5/min")?;
+    if name.contains("--") {
+        return Err("expected a name without --, which is for what the server files beside a policy".to_owned());
+    }
     let policy: Policy = policy.parse().map_err(|error| format!("{error}"))?;
     policy.with_name(name).map_err(|error| error.to_string())
 }
@@ -110,6 +125,18 @@ mod tests {
     }
 
     #[test]
+    fn periods_are_a_second_to_a_day() {
+        for (text, seconds) in [("1s", 1), ("30s", 30), ("10min", 600), ("1h", 3_600), ("1d", 86_400)] {
+            assert_eq!(period(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in
+            ["", "s", "30", "0s", "999ms", "2d", "-1s", "1.5h", "99999999999999999999s", "18446744073709551615d"]
+        {
+            assert!(period(text).unwrap_err().contains("expected a time from 1s to 1d"), "{text}");
+        }
+    }
+
+    #[test]
     fn policies_have_names() {
         let found = policy("login=5/min gcra, 20/h").unwrap();
         assert_eq!((found.name(), found.limits().len()), ("login", 2));
@@ -121,6 +148,7 @@ mod tests {
             ("login=5/parsec", "column 3: expected a unit"),
             ("log in=5/min", "letters, digits"),
             ("=5/min", "letters, digits"),
+            ("login--candidate=5/min", "a name without --"),
         ] {
             let error = policy(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

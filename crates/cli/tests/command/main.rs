@@ -3,6 +3,12 @@
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod candidate;
+#[cfg(test)]
+mod config;
+#[cfg(test)]
+mod config_plan;
+#[cfg(test)]
 mod decide;
 #[cfg(test)]
 mod differential;
@@ -20,6 +26,8 @@ mod redis_script;
 mod replay;
 #[cfg(test)]
 mod serve;
+#[cfg(test)]
+mod serve_data;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

@@ -14,10 +14,13 @@ use crate::support::{path, tollgate};
 /// After this, a test that waits has found a mistake.
 const HANGS: Duration = Duration::from_secs(60);
 
+/// How often something is tried that happens soon.
+const TRIES: usize = 10_000;
+
 /// A server, and what it said first.
-struct Running {
-    child: Child,
-    said: String,
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    pub(crate) said: String,
     log: BufReader<ChildStderr>,
 }
 
@@ -30,7 +33,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 impl Running {
-    fn start(name: &str, args: &[&str]) -> Self {
+    pub(crate) fn start(name: &str, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
         Self::run(command.arg("serve").args(args), name)
     }
@@ -58,7 +61,7 @@ impl Running {
     }
 
     /// What stands behind a word on a line of its own.
-    fn row(&self, name: &str) -> &str {
+    pub(crate) fn row(&self, name: &str) -> &str {
         let row = self.said.lines().find_map(|line| line.trim_start().strip_prefix(name));
         row.unwrap_or_else(|| panic!("no {name} in {}", self.said)).trim()
     }
@@ -67,7 +70,7 @@ impl Running {
         self.row("Redis protocol").parse().unwrap()
     }
 
-    fn connect(&self) -> BufReader<TcpStream> {
+    pub(crate) fn connect(&self) -> BufReader<TcpStream> {
         let stream = TcpStream::connect(self.addr()).unwrap();
         stream.set_read_timeout(Some(HANGS)).unwrap();
         BufReader::new(stream)
@@ -90,7 +93,7 @@ impl Running {
     }
 
     /// Ends it; answers its exit code.
-    fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         self.signal("-TERM");
         self.child.wait().unwrap().code()
     }
@@ -104,7 +107,7 @@ impl Drop for Running {
     }
 }
 
-fn ask(connection: &mut BufReader<TcpStream>, words: &[&str]) -> String {
+pub(crate) fn ask(connection: &mut BufReader<TcpStream>, words: &[&str]) -> String {
     let mut bytes = format!("*{}\r\n", words.len());
     for word in words {
         bytes += &format!("${}\r\n{word}\r\n", word.len());
@@ -113,6 +116,45 @@ fn ask(connection: &mut BufReader<TcpStream>, words: &[&str]) -> String {
     let mut line = String::new();
     connection.read_line(&mut line).unwrap();
     line.trim_end().to_owned()
+}
+
+#[test]
+fn the_audit_log_goes_on_in_a_new_file_when_the_old_one_was_moved() {
+    let place = folder("serve-audit-log");
+    let (file, moved) = (place.join("audit"), place.join("audit.1"));
+    let args = ["--resp", "127.0.0.1:0", "--http", "off", "--audit", file.to_str().unwrap(), "--audit-keys"];
+    let mut server = Running::start("serve-audit", &args);
+    let token = server.row("token").to_owned();
+    let reset = |server: &Running| {
+        let mut connection = server.connect();
+        assert_eq!(ask(&mut connection, &["AUTH", &token]), "+OK");
+        assert_eq!(ask(&mut connection, &["TG.RESET", "user:42", "5/min"]), ":1");
+    };
+    reset(&server);
+    server.logged("audit_reset");
+    fs::rename(&file, &moved).unwrap();
+    server.signal("-HUP");
+    // The signal is taken some time; until then lines go to the file of before.
+    for _ in 0..TRIES {
+        if file.exists() {
+            break;
+        }
+        reset(&server);
+    }
+    assert_eq!(server.end(), Some(0));
+    let old = fs::read_to_string(&moved).unwrap();
+    assert!(old.contains(r#""what":"start""#) && old.contains(r#""token":"made-at-start""#), "{old}");
+    assert!(old.contains(r#""key":"user:42""#) && !old.contains(&token), "{old}");
+    assert!(fs::read_to_string(&file).unwrap().contains(r#""what":"stop""#));
+}
+
+#[test]
+fn a_collector_that_cannot_be_one_is_no_start() {
+    let args = ["serve", "--resp", "127.0.0.1:0", "--http", "off", "--otlp", "https://127.0.0.1:4318"];
+    let said = tollgate(&args, b"").failed();
+    assert!(said.contains("collector: expected http://") && said.contains("hint: --otlp http://"), "{said}");
+    let said = tollgate(&["serve", "--otlp-sample", "5"], b"").failed();
+    assert!(said.contains("--otlp"), "{said}");
 }
 
 #[test]
@@ -193,6 +235,43 @@ fn files_are_read_again_at_a_signal() {
     server.signal("-HUP");
     assert!(server.logged("tokens_kept").contains("line 1: expected SCOPES SHA256HEX NAME"));
     assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn the_policy_file_is_read_again_and_a_wrong_one_changes_nothing() {
+    let file = folder("serve-config-file").join("tollgate.yaml");
+    let name = file.to_str().unwrap();
+    let write = |text: &str| {
+        let beside = file.with_extension("new");
+        fs::write(&beside, text).unwrap();
+        fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::rename(&beside, &file).unwrap();
+    };
+    write("policies: {login: 5/min, api: 100/min}\n");
+    let args = ["--resp", "0", "--http", "off", "--policy", "own=1/s", "--config", name];
+    let mut server = Running::start("serve-config", &args);
+    assert_eq!(server.row("policy file"), format!("{name}, 2 policies, read again when it changes"));
+    let mut connection = server.connect();
+    // What is left, the third of six integers.
+    let mut remaining = || {
+        assert_eq!(ask(&mut connection, &["TG.CHECK", "a", "login"]), "*6");
+        let lines = connection.by_ref().lines().take(6).map(Result::unwrap).collect::<Vec<_>>();
+        lines[2].clone()
+    };
+    assert_eq!(remaining(), ":4");
+    write("policies: {login: 9/min}\n");
+    server.signal("-HUP");
+    let said = server.logged("config_changed");
+    assert!(said.contains("login: limit 5/min -> 9/min; what was consumed counts on"), "{said}");
+    assert_eq!(remaining(), ":7");
+    write("policies:\n  login: 9/parsec\n");
+    server.signal("-HUP");
+    let said = server.logged("config_kept");
+    assert!(said.contains("tollgate.yaml:2:12: policies.login: expected a unit"), "{said}");
+    assert_eq!(remaining(), ":6");
+    assert_eq!(server.end(), Some(0));
+    let said = tollgate(&["serve", "--resp", "0", "--http", "off", "--config", name], b"").failed();
+    assert!(said.contains("tollgate.yaml:2:12: policies.login: expected a unit"), "{said}");
 }
 
 #[test]
