@@ -11,6 +11,10 @@
 //! | `down/` | a server that refuses, stalls, resets or is slow (R12, R13, S4) |
 //! | `clock/` | a server whose clock jumps (R15, S7) |
 //! | `connections/` | Tollgate's server among clients that mean harm (R21) |
+//! | `kills/` | Tollgate's server with a journal, killed, without power, on a disk that fails (R25) |
+//! | `damage/` | servers that find their files damaged (R26) |
+//! | `reloads/` | a policy file that changes under load (R27) |
+//! | `serving/` | a server process of a campaign, and how it is asked |
 //! | `args.rs` | the options of a campaign |
 //! | `report.rs` | what came of it |
 //! | `pulse.rs`, `timing.rs` | how late the machine is; how long calls took, and which took too long |
@@ -23,15 +27,20 @@ mod cluster;
 mod connections;
 mod crowd;
 mod cuts;
+mod damage;
 mod down;
+mod kills;
 mod machine;
 mod pulse;
+mod reloads;
 mod report;
 mod rng;
+mod serving;
 mod timing;
 
 use args::Args;
 pub use report::{Failure, Report};
+pub use serving::TOLLGATE;
 
 /// A campaign.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +59,17 @@ pub struct Campaign {
 pub type Setting = (&'static str, u64, &'static str);
 
 /// All campaigns.
-pub static CAMPAIGNS: &[Campaign] =
-    &[crowd::CAMPAIGN, cluster::CAMPAIGN, cuts::CAMPAIGN, down::CAMPAIGN, clock::CAMPAIGN, connections::CAMPAIGN];
+pub static CAMPAIGNS: &[Campaign] = &[
+    crowd::CAMPAIGN,
+    cluster::CAMPAIGN,
+    cuts::CAMPAIGN,
+    down::CAMPAIGN,
+    clock::CAMPAIGN,
+    connections::CAMPAIGN,
+    kills::CAMPAIGN,
+    damage::CAMPAIGN,
+    reloads::CAMPAIGN,
+];
 
 /// A part of a campaign that is a process of its own.
 pub type Part = fn(&[String]) -> Result<(), Failure>;

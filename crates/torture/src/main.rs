@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use tollgate_torture::args::{Args, help};
-use tollgate_torture::{CAMPAIGNS, Failure, PARTS, Report};
+use tollgate_torture::{CAMPAIGNS, Failure, PARTS, Report, TOLLGATE};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -20,6 +20,10 @@ fn main() -> ExitCode {
 }
 
 fn start(word: &str, rest: &[String]) -> ExitCode {
+    // The server of a campaign, where no `tollgate` is given: all of it is in a library.
+    if word == TOLLGATE {
+        return tollgate_cli::main_of(std::env::args_os().skip(1));
+    }
     // A process of a campaign, started by this program.
     if let Some((_, part)) = PARTS.iter().find(|(name, _)| *name == word) {
         return match part(rest) {
