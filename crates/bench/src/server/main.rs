@@ -42,7 +42,7 @@ const HELP: &str = "\
 bench-server [FLAGS]
 
   --quick              one round of short measurements: does it run, not how fast
-  --only WORD          what has WORD in its name, beside INCR: tollgate, throttlecrab, function, gcra
+  --only WORD          what has WORD in its name, beside INCR: tollgate, throttlecrab, function, gcra, journal
   --rounds N           rounds, of which the median is told (5)
   --seconds N          length of a measurement (2)
   --serve ARGS         more arguments of `tollgate serve`, e.g. --serve '--threads 1'

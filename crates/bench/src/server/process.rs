@@ -21,7 +21,7 @@ const PORTS_TRIED: usize = 8;
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     pub(crate) program: PathBuf,
-    /// `PORT` in them is replaced.
+    /// `PORT` in them is replaced, and `FOLDER` by one of its own.
     pub(crate) args: Vec<String>,
     /// A library that is loaded before its own.
     pub(crate) preload: Option<PathBuf>,
@@ -64,7 +64,8 @@ impl Process {
         fs::create_dir_all(&folder)?;
         let log = fs::File::create(folder.join("log"))?;
         let mut command = Command::new(&recipe.program);
-        command.args(recipe.args.iter().map(|word| word.replace("PORT", &port.to_string())));
+        let own = folder.display().to_string();
+        command.args(recipe.args.iter().map(|word| word.replace("PORT", &port.to_string()).replace("FOLDER", &own)));
         // Whatever it keeps for its user is not to replace what that user has.
         for home in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"] {
             command.env(home, &folder);

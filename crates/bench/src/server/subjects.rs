@@ -35,6 +35,9 @@ pub(crate) enum Home {
     /// The same with TCP_NODELAY forced on.
     ThrottlecrabForced,
     Tollgate,
+    /// Redis with its append-only file, and Tollgate with its journal, both synced every second.
+    RedisKept,
+    TollgateKept,
 }
 
 /// What everything is compared with.
@@ -74,6 +77,18 @@ pub(crate) static SUBJECTS: &[Subject] = &[
         name: "tollgate 100/min", home: Home::Tollgate, form: Form::Array(6), first: FRESH,
         words: &["TG.CHECK", "key:NUMBER", "100/min"],
     },
+    Subject {
+        name: "redis INCR, AOF", home: Home::RedisKept, form: Form::Integer, first: &[1],
+        words: &["INCR", "key:NUMBER"],
+    },
+    Subject {
+        name: "tollgate 100/min gcra, journal", home: Home::TollgateKept, form: Form::Array(6), first: FRESH,
+        words: &["TG.CHECK", "key:NUMBER", "100/min gcra"],
+    },
+    Subject {
+        name: "tollgate 100/min, journal", home: Home::TollgateKept, form: Form::Array(6), first: FRESH,
+        words: &["TG.CHECK", "key:NUMBER", "100/min"],
+    },
 ];
 
 /// A server that runs until it is dropped.
@@ -91,12 +106,20 @@ impl Running {
                 load.arg("LOAD").arg(library(Names::Plain)).exec(&mut server.connection()?)?;
                 Ok(Self::Redis(server))
             }
+            Home::RedisKept => {
+                let kept = Server::builder().option("appendonly", "yes").option("appendfsync", "everysec");
+                Ok(Self::Redis(kept.start()?))
+            }
             Home::Throttlecrab => Ok(Self::Other(Process::start(&throttlecrab(asked, None)?)?)),
             Home::ThrottlecrabForced => {
                 let nodelay = given(&asked.nodelay, "--nodelay")?;
                 Ok(Self::Other(Process::start(&throttlecrab(asked, Some(nodelay))?)?))
             }
-            Home::Tollgate => Ok(Self::Other(Process::start(&tollgate(asked)?)?)),
+            Home::Tollgate => Ok(Self::Other(Process::start(&tollgate(asked, "")?)?)),
+            Home::TollgateKept => {
+                let data = "--data FOLDER/data --persist journal --fsync everysec";
+                Ok(Self::Other(Process::start(&tollgate(asked, data)?)?))
+            }
         }
     }
 
@@ -120,8 +143,8 @@ fn throttlecrab(asked: &Asked, preload: Option<PathBuf>) -> Result<Recipe, Failu
     Ok(Recipe { program: given(&asked.throttlecrab, "--throttlecrab")?, args, preload })
 }
 
-fn tollgate(asked: &Asked) -> Result<Recipe, Failure> {
-    let args = [words("serve --resp 127.0.0.1:PORT --http off"), words(&asked.serve)].concat();
+fn tollgate(asked: &Asked, more: &str) -> Result<Recipe, Failure> {
+    let args = [words("serve --resp 127.0.0.1:PORT --http off"), words(more), words(&asked.serve)].concat();
     Ok(Recipe { program: given(&asked.tollgate, "--tollgate")?, args, preload: None })
 }
 

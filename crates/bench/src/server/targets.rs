@@ -9,6 +9,8 @@ use crate::rounds::{Measured, Ratios};
 pub(crate) const DRIVER_FULL: f64 = 0.9;
 /// How many times the requests of other limiters.
 const TIMES: f64 = 3.0;
+/// What is left of the requests when everything is kept.
+const KEPT: f64 = 0.7;
 const POLICIES: [&str; 2] = ["100/min gcra", "100/min"];
 
 /// One target.
@@ -33,6 +35,9 @@ pub(crate) fn judge(all: &[Measured]) -> Vec<Verdict> {
             let Some(measured) = find(&ours, pipeline) else { continue };
             verdicts.extend(as_many_as_incr(measured));
             verdicts.extend(as_soon_as_incr(measured));
+            if let Some(kept) = find(&format!("{ours}, journal"), pipeline) {
+                verdicts.extend(while_kept(kept, measured));
+            }
         }
         for theirs in [&format!("redis function {policy}"), "throttlecrab TCP_NODELAY"] {
             if let (Some(ours), Some(theirs)) = (find(&ours, 16), find(theirs, 16)) {
@@ -68,6 +73,13 @@ fn as_soon_as_incr(measured: &Measured) -> Option<Verdict> {
     let found = measured.ratio(|ratios| ratios.p99)?;
     let what = format!("{}: p99 x INCR", title(measured));
     Some(Verdict { what, found, bound: ("at most", 1.0), met: found <= 1.0, note: String::new() })
+}
+
+/// With the journal, of what it is without.
+fn while_kept(kept: &Measured, bare: &Measured) -> Option<Verdict> {
+    let found = kept.ratio(rate)? / bare.ratio(rate)?;
+    let what = format!("{}: requests/s x without", title(kept));
+    Some(Verdict { what, found, bound: ("at least", KEPT), met: found >= KEPT, note: String::new() })
 }
 
 /// Both were measured beside INCR, so their ratios to it are compared and not their figures.
@@ -135,9 +147,23 @@ mod tests {
     }
 
     #[test]
+    fn with_the_journal_seven_tenths_are_left() {
+        let at = |rate| Ratios { rate, cpu: 1.0, p99: 1.0 };
+        let both = |kept| {
+            let all = [
+                measured("tollgate 100/min", 1, at(1.0), 0.1),
+                measured("tollgate 100/min, journal", 1, at(kept), 0.1),
+            ];
+            verdicts(&all).last().copied()
+        };
+        assert_eq!((both(0.7), both(0.6)), (Some((0.7, true)), Some((0.6, false))));
+    }
+
+    #[test]
     fn every_name_that_is_looked_for_is_measured() {
-        let names =
-            POLICIES.iter().flat_map(|policy| [format!("tollgate {policy}"), format!("redis function {policy}")]);
+        let names = POLICIES.iter().flat_map(|policy| {
+            [format!("tollgate {policy}"), format!("tollgate {policy}, journal"), format!("redis function {policy}")]
+        });
         for name in names.chain(["throttlecrab TCP_NODELAY".to_owned()]) {
             assert!(SUBJECTS.iter().any(|subject| subject.name == name), "{name}");
         }
