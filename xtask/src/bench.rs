@@ -127,7 +127,7 @@ pub(crate) fn server(args: &[&str]) -> Result<(), Failure> {
     let wants = |names: &str| only.is_none_or(|word| names.contains(word));
     let mut all: Vec<String> = args.iter().map(|&word| word.to_owned()).collect();
     let mut give = |flag: &str, path: &str| all.extend([flag.to_owned(), root().join(path).display().to_string()]);
-    if wants("tollgate 100/min gcra") {
+    if wants("tollgate 100/min gcra, journal") {
         run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-cli", "--bin", "tollgate"])?;
         give("--tollgate", "target/release/tollgate");
     }

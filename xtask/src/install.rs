@@ -14,6 +14,8 @@ use crate::run::{Failure, output, root, run, run_with};
 const REDIS_PY: &str = "8.1.0";
 const IOREDIS: &str = "6.0.0";
 const SCHEMATHESIS: &str = "4.32.5";
+const JSONSCHEMA: &str = "4.26.0";
+const PYYAML: &str = "6.0.3";
 /// Asked by the scripts of Debian packages before they start a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
@@ -81,30 +83,43 @@ pub(crate) fn clients() -> Result<Clients, Failure> {
 }
 
 fn redis_py(home: &Path) -> Result<PathBuf, Failure> {
-    python_package(home, "redis", REDIS_PY)?;
+    python_packages(home, &[("redis", REDIS_PY)])?;
     Ok(home.join("bin/python"))
 }
 
 /// The pinned schemathesis in a folder of its own, fetched if it is not there at that version: the program.
 pub(crate) fn schemathesis() -> Result<PathBuf, Failure> {
     let home = root().join("target/clients/python-schemathesis");
-    python_package(&home, "schemathesis", SCHEMATHESIS)?;
+    python_packages(&home, &[("schemathesis", SCHEMATHESIS)])?;
     Ok(home.join("bin/schemathesis"))
 }
 
-/// A package in a Python environment of its own.
-fn python_package(home: &Path, package: &str, wanted: &str) -> Result<(), Failure> {
+/// A Python that imports a validator of JSON Schema and a reader of YAML.
+pub(crate) fn jsonschema() -> Result<PathBuf, Failure> {
+    let home = root().join("target/clients/python-jsonschema");
+    python_packages(&home, &[("jsonschema", JSONSCHEMA), ("pyyaml", PYYAML)])?;
+    Ok(home.join("bin/python"))
+}
+
+/// Packages in a Python environment of their own.
+fn python_packages(home: &Path, packages: &[(&str, &str)]) -> Result<(), Failure> {
     let python = home.join("bin/python");
     let program = text(&python)?;
-    let script = format!("import importlib.metadata as m; print(m.version({package:?}))");
-    let version = || output(program, &["-c", &script]).unwrap_or_default();
-    if version().trim() != wanted {
-        println!("clients: fetching {package} {wanted} for Python into {}", home.display());
+    let version = |package: &str| {
+        let script = format!("import importlib.metadata as m; print(m.version({package:?}))");
+        output(program, &["-c", &script]).unwrap_or_default()
+    };
+    if packages.iter().any(|(package, wanted)| version(package).trim() != *wanted) {
+        let wanted: Vec<_> = packages.iter().map(|(package, wanted)| format!("{package}=={wanted}")).collect();
+        println!("clients: fetching {} for Python into {}", wanted.join(" "), home.display());
         run("python3", &["-m", "venv", "--clear", text(home)?])?;
-        let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-        run(program, &[quiet.as_slice(), &[&format!("{package}=={wanted}")]].concat())?;
+        let mut args = vec!["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        args.extend(wanted.iter().map(String::as_str));
+        run(program, &args)?;
     }
-    verify(&format!("{package} for Python"), version().trim(), wanted)
+    packages
+        .iter()
+        .try_for_each(|(package, wanted)| verify(&format!("{package} for Python"), version(package).trim(), wanted))
 }
 
 fn ioredis(home: &Path) -> Result<PathBuf, Failure> {

@@ -21,13 +21,16 @@ cargo xtask COMMAND
   laws [ARGS]          the laws alone, e.g. cargo xtask laws --cases 1_000_000
   fuzz policy [N]      N random texts into the policy parser (10 million)
   fuzz resp [N]        N random and harmed pipelines into the server's decoder, a tenth into connections (10 million)
+  fuzz config [N]      N policy files with random harm into their reader (1 million)
+  schema               the policy file's schema against its examples, by a validator that is not ours
   mutants [WORD]       the kernel broken on purpose: every mutant (with WORD) must be caught
   traces [ARGS]        random traces through kernel, Lua script and Lua function (1 million operations)
   lua-faults [WORD]    the Lua broken on purpose: a trace must find every fault (with WORD)
   conformance URL      vectors and traces against a Redis or Valkey of yours; its other keys stay as they are
   valkey               the same against a Valkey server, fetched if there is none
   torture [ARGS]       crowds, clusters, cut connections, outages and clocks against the Redis store;
-                       torture connections: hostile ones against the server
+                       torture connections: hostile ones against the server; torture kills, damage, reloads:
+                       a server that is killed or loses its power, finds its files damaged, or its policies changed
   clients              the guides' commands and clients of other languages, against a server
   schemathesis [N]     schemathesis against the server's OpenAPI document, N examples an operation (100)
   outsiders            redis-cli, redis-benchmark, redis-py and ioredis as they are, against our server
@@ -54,6 +57,9 @@ fn main() -> ExitCode {
         ["fuzz", "policy", cases] => laws(&["--fuzz", cases]),
         ["fuzz", "resp"] => fuzz_resp("10_000_000"),
         ["fuzz", "resp", inputs] => fuzz_resp(inputs),
+        ["fuzz", "config"] => fuzz_config("1_000_000"),
+        ["fuzz", "config", inputs] => fuzz_config(inputs),
+        ["schema"] => schema(),
         ["mutants"] => mutants::mutants(""),
         ["mutants", word] => mutants::mutants(word),
         ["traces", args @ ..] => tool("traces", args),
@@ -104,6 +110,7 @@ fn test() -> Result<(), Failure> {
     build_and_guide()?;
     clients::clients()?;
     gate::schemathesis_in_short()?;
+    schema()?;
     outsiders::outsiders()?;
     bench::check_peers()?;
     mutants::in_short()?;
@@ -115,6 +122,19 @@ fn test() -> Result<(), Failure> {
 fn fuzz_resp(inputs: &str) -> Result<(), Failure> {
     let args = ["test", "--quiet", "--package", "tollgate-server", "--lib", "fuzz", "--", "--nocapture"];
     run_with("cargo", &args, &[("TOLLGATE_FUZZ", inputs)])
+}
+
+/// As the tests run it, with more inputs.
+fn fuzz_config(inputs: &str) -> Result<(), Failure> {
+    let args =
+        ["test", "--quiet", "--package", "tollgate-config", "--test", "policy_file", "fuzz", "--", "--nocapture"];
+    run_with("cargo", &args, &[("TOLLGATE_FUZZ", inputs)])
+}
+
+/// Good examples are valid by the schema, bad ones are not as far as a schema can see.
+fn schema() -> Result<(), Failure> {
+    let python = install::jsonschema()?.display().to_string();
+    run(&python, &["crates/config/tests/schema.py"])
 }
 
 /// The model checkers need the store built with their atomics.
@@ -170,10 +190,13 @@ fn valkey() -> Result<(), Failure> {
     conformance_with(&[("TOLLGATE_REDIS_SERVER", path.trim())])
 }
 
+/// Campaigns against a server process of Tollgate's.
+const OF_SERVERS: [&str; 4] = ["connections", "kills", "damage", "reloads"];
+
 fn torture(args: &[&str]) -> Result<(), Failure> {
     let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-torture", "--"];
     all.extend(args);
-    if args.first() != Some(&"connections") {
+    if !args.first().is_some_and(|campaign| OF_SERVERS.contains(campaign)) {
         return run("cargo", &all);
     }
     // The server as it is installed.
