@@ -96,18 +96,13 @@ impl PolicyFile {
     fn read_as(&self, now: Option<Stamp>, seen: &mut Option<Stamp>, because: &str) -> Read {
         *seen = now;
         let Shared { desk, log, .. } = &*self.shared;
-        let before = Arc::clone(&desk.generation());
-        let came = match read(&self.path, log) {
-            Ok(config) => take(desk, log, config),
-            Err(why) => Err(why),
-        };
-        let after = Arc::clone(&desk.generation());
-        let changed = changes(&before.config, &after.config);
+        let came = read(&self.path, log).and_then(|config| take(desk, log, config));
+        let changed = came.as_ref().map_or(&[][..], |(_, changed)| changed);
         let words = changed.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
-        let (file, number, count) = (self.path.display(), after.number, changed.len());
+        let (file, number, count) = (self.path.display(), desk.generation().number, changed.len());
         let detail = format!("{file}, since {because}: generation {number}, changes: {count}. {words}");
         told(&self.shared, What::Policies, &came, &detail);
-        let came = came.unwrap_or_else(|why| {
+        let came = came.map(|(came, _)| came).unwrap_or_else(|why| {
             let (kept, file) = (desk.generation().number, self.path.display());
             for line in why.lines().take(TOLD) {
                 log.error("config_kept", &[("file", &file), ("generation", &kept), ("because", &line)]);
@@ -126,22 +121,22 @@ impl First {
     }
 }
 
-/// Has requests see what the file says, and tells what changed.
-fn take(desk: &Desk, log: &Log, config: Config) -> Result<Read, String> {
+/// Has requests see what the file says, and tells what changed, in the log and to its caller.
+fn take(desk: &Desk, log: &Log, config: Config) -> Result<(Read, Vec<String>), String> {
     let before = Arc::clone(&desk.generation());
     let changed = changes(&before.config, &config);
     drop(before);
     match desk.adopt(config).map_err(|error| error.to_string())? {
         Adopted::Unchanged => {
             log.info("config_unchanged", &[("generation", &desk.generation().number)]);
-            Ok(Read::Unchanged)
+            Ok((Read::Unchanged, Vec::new()))
         }
         Adopted::As(number) => {
             log.info("config_reloaded", &[("generation", &number), ("changes", &changed.len())]);
             for line in changed.iter().take(TOLD) {
                 log.info("config_changed", &[("generation", &number), ("text", line)]);
             }
-            Ok(Read::Ok)
+            Ok((Read::Ok, changed))
         }
     }
 }
