@@ -15,7 +15,7 @@
 //! | `ops.rs` | the parts that are there for those who run a server |
 //! | `held.rs` | what connections may make the server keep, all together |
 //! | `door/` | listening, taking connections within bounds, TLS |
-//! | `log/`, `network.rs` | what the server says while it runs; addresses as they are grouped |
+//! | `log/`, `network.rs` | what the server says while it runs; addresses of its own machine |
 //! | `resp/` | the front-end for Redis clients |
 //! | `http/` | the front-end over HTTP |
 //! | `metrics/` | what is counted |
@@ -51,8 +51,8 @@ pub use audit::AuditFile;
 pub use data::{Fsync, Keeping, OnFullDisk, Persist};
 pub use door::TlsError;
 pub use log::LogForm;
-pub use network::trusted_proxy;
 pub use reload::Reload;
 pub use server::Server;
 pub use settings::{Collector, HTTP_PORT, LEAST_MEMORY, Limits, MOST_MEMORY, RESP_PORT, Settings, TlsFiles};
 pub use start_error::StartError;
+pub use tollgate_http::trusted_proxy;

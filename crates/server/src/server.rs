@@ -167,7 +167,7 @@ impl Server {
             clients: Clients::new(clock().now()),
             desk,
             access: Access::new(free, exposed, tokens, settings.tokens, clock(), Arc::clone(&log)),
-            http: Front::new(settings.hosts, settings.trusted_proxies.clone()),
+            http: Front::new(settings.hosts, settings.trusted_proxies.iter().copied().collect()),
             held: Arc::default(),
             scripts: Scripts::default(),
             log: Arc::clone(&log),
@@ -208,7 +208,7 @@ impl Server {
             let run = move || work(serving, receiver, settles, limits.stop);
             server.threads.push(thread(&format!("tollgate-{number}"), run)?);
         }
-        let places = Arc::new(Places::new(connections, &limits, settings.trusted_proxies));
+        let places = Arc::new(Places::new(connections, &limits, settings.trusted_proxies.into_iter().collect()));
         let metrics = Arc::clone(&shared.desk.metrics);
         let door = Door { places, threads: senders, turn: AtomicUsize::new(0), is_tls: tls.is_some(), log, metrics };
         let watching = keep(shared, tls, limits, free == Free::Everything);

@@ -25,10 +25,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tollgate_core::Clock;
+use tollgate_http::Prefix;
 
 use crate::fault::{Code, Fault};
 use crate::log::Log;
-use crate::network::{Prefix, is_loopback};
+use crate::network::is_loopback;
 pub use scope::{Scope, Scopes, ScopesError};
 use throttle::Throttle;
 pub use token::Token;

@@ -3,9 +3,8 @@
 use std::net::IpAddr;
 
 use tollgate_core::{Clock, Micros, Policy, Request};
+use tollgate_http::Prefix;
 use tollgate_memory::{LEAST_CAP, Memory, Prepared};
-
-use crate::network::Prefix;
 
 /// Failed logins of one caller.
 const MOST: &str = "5/s";
@@ -40,7 +39,9 @@ impl Throttle {
 
     fn decide(&self, ip: IpAddr, request: &Request) -> Option<Micros> {
         let Some(policy) = &self.policy else { return Some(UNKNOWN) };
-        match self.memory.check(policy, Prefix::of(ip).bytes(), request) {
+        let mut caller = Vec::with_capacity(48);
+        Prefix::of(ip).write(&mut caller);
+        match self.memory.check(policy, &caller, request) {
             Ok(decision) if decision.allowed => None,
             Ok(decision) => Some(decision.retry_after.span().unwrap_or(UNKNOWN)),
             Err(_) => Some(UNKNOWN),

@@ -9,9 +9,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ipnet::IpNet;
+use tollgate_http::{Prefix, Proxies};
 
-use crate::network::Prefix;
 use crate::settings::Limits;
 
 /// The places of a server.
@@ -21,7 +20,7 @@ pub(crate) struct Places {
     /// Of these, for callers that have a limit of their own.
     most_of_strangers: usize,
     most_of_one: usize,
-    trusted: Vec<IpNet>,
+    trusted: Proxies,
     taken: Mutex<Taken>,
 }
 
@@ -60,7 +59,7 @@ impl fmt::Display for NoPlace {
 
 impl Places {
     /// Places for `most` connections, which may be fewer than the limits say.
-    pub(crate) fn new(most: usize, limits: &Limits, trusted: Vec<IpNet>) -> Self {
+    pub(crate) fn new(most: usize, limits: &Limits, trusted: Proxies) -> Self {
         // Fewer places keep the same part of them.
         let reserved = limits.reserved.min(limits.reserved * most / limits.connections.max(1));
         Self {
@@ -96,9 +95,7 @@ impl Places {
 
     /// Whether an address has no limit of its own. Others of 127.0.0.0/8 have one.
     fn is_known(&self, ip: IpAddr) -> bool {
-        ip == IpAddr::V4(Ipv4Addr::LOCALHOST)
-            || ip == IpAddr::V6(Ipv6Addr::LOCALHOST)
-            || self.trusted.iter().any(|net| net.contains(&ip))
+        ip == IpAddr::V4(Ipv4Addr::LOCALHOST) || ip == IpAddr::V6(Ipv6Addr::LOCALHOST) || self.trusted.trusts(ip)
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -126,7 +123,7 @@ mod tests {
 
     fn places(most: usize, reserved: usize, of_one: usize) -> Arc<Places> {
         let limits = Limits { connections: most, reserved, connections_per_prefix: of_one, ..Limits::default() };
-        Arc::new(Places::new(most, &limits, vec![crate::trusted_proxy("10.0.0.0/8").unwrap()]))
+        Arc::new(Places::new(most, &limits, Proxies::new(["10.0.0.0/8"]).unwrap()))
     }
 
     fn take(places: &Arc<Places>, ip: &str, count: usize) -> Vec<Result<Place, NoPlace>> {
@@ -180,7 +177,7 @@ mod tests {
     #[test]
     fn fewer_places_keep_their_part_in_reserve() {
         let of = |most| {
-            let places = Places::new(most, &Limits::default(), Vec::new());
+            let places = Places::new(most, &Limits::default(), Proxies::none());
             (places.most, places.most_of_strangers)
         };
         assert_eq!(of(4_096), (4_096, 3_584));

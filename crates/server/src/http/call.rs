@@ -12,7 +12,6 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 use tollgate_otlp::Span;
 
-use super::client_address::client_address;
 use super::problem::Problem;
 use super::routes::{Route, Run};
 use super::values::Object;
@@ -80,7 +79,7 @@ impl Call<'_> {
     /// Who asks and from where, for the audit log.
     pub(super) fn by(&self) -> By {
         let peer = self.peer.ip().to_canonical();
-        let client = client_address(peer, self.headers(), &self.shared.http.trusted);
+        let client = self.shared.http.trusted.client(peer, self.headers());
         By::new(self.who.clone(), FrontEnd::Http, self.peer, Some(client).filter(|client| *client != peer))
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hyper::http::request::Parts;
 use hyper::{StatusCode, Version, header};
 
-use ipnet::IpNet;
+use tollgate_http::Proxies;
 
 use super::problem::Problem;
 use crate::network::is_loopback;
@@ -56,7 +56,7 @@ pub(crate) struct Front {
     /// Names that the server goes by, beside its addresses and `localhost`.
     pub(super) hosts: Vec<String>,
     /// Proxies whose word for the address of a client is taken.
-    pub(super) trusted: Vec<IpNet>,
+    pub(super) trusted: Proxies,
     in_flight: AtomicUsize,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Front {
 pub(crate) struct Turn<'a>(&'a Front);
 
 impl Front {
-    pub(crate) fn new(hosts: Vec<String>, trusted: Vec<IpNet>) -> Self {
+    pub(crate) fn new(hosts: Vec<String>, trusted: Proxies) -> Self {
         Self { hosts, trusted, ..Self::default() }
     }
 

@@ -4,18 +4,17 @@
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use tollgate_core::{Cost, EXACT};
+use tollgate_http::{Fields, Prefix, Told, quota_exceeded};
 
 use super::call::Call;
-use super::client_address::{client_address, is_trusted};
 use super::decide::strange;
-use super::problem::{Problem, QUOTA_EXCEEDED};
+use super::parts;
+use super::problem::{self, Problem};
 use super::query::parameters;
 use super::routes::{Answered, bytes};
-use super::{fields, parts};
 use crate::access::Scope;
 use crate::desk::{Answer, Ask, Part, Question, Rule, Tells};
 use crate::fault::Fault;
-use crate::network::Prefix;
 
 /// The field that may hold the policy.
 const POLICY: HeaderName = HeaderName::from_static("tollgate-policy");
@@ -51,9 +50,10 @@ pub(super) async fn gate(call: &Call<'_>) -> Result<Answered, Problem> {
                 (violated, detail)
             }
         };
-        Problem { kind: QUOTA_EXCEEDED, title: "Quota exceeded", violated, ..Problem::new(deny, detail) }.response()
+        problem::answer(deny, quota_exceeded(deny, &detail, &violated))
     };
-    fields::write(policy, decision, &verdict.details, answered.headers_mut());
+    let told = Told { policy, decision, details: &verdict.details };
+    Fields::default().exact().write(&told, answered.headers_mut());
     answered.headers_mut().insert(hyper::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(answered)
 }
@@ -63,7 +63,7 @@ pub(super) async fn gate(call: &Call<'_>) -> Result<Answered, Problem> {
 fn refuse_pages(call: &Call<'_>) -> Result<(), Problem> {
     let mut sites = call.headers().get_all(FETCH_SITE).iter();
     let foreign = sites.any(|site| site == "cross-site" || site == "same-site");
-    if !foreign || !call.free.has(Scope::Check) || is_trusted(call.peer.ip(), &call.shared.http.trusted) {
+    if !foreign || !call.free.has(Scope::Check) || call.shared.http.trusted.trusts(call.peer.ip()) {
         return Ok(());
     }
     let text = "expected no request of another site's page (Sec-Fetch-Site); a proxy that passes this header on is \
@@ -132,6 +132,6 @@ fn key(call: &Call<'_>, key_header: Option<&str>, or_address: bool) -> Result<Ve
     } else if or_address {
         return Err(Problem::wrong("or: expected it beside key_header"));
     }
-    let address = client_address(call.peer.ip(), call.headers(), &call.shared.http.trusted);
+    let address = call.shared.http.trusted.client(call.peer.ip(), call.headers());
     Ok(format!("address:{}", Prefix::of(address)).into_bytes())
 }

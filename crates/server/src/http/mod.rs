@@ -1,4 +1,5 @@
-//! The front-end over HTTP/1.1: JSON in, JSON out, one route a question.
+//! The front-end over HTTP/1.1: JSON in, JSON out, one route a question. What it shares with services that decide in
+//! process, as header fields and who a client is, is in `tollgate-http`.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -12,8 +13,7 @@
 //! | `decide.rs`, `batch.rs` | check, peek, reset, refund, explain; many at once |
 //! | `parts.rs` | keys that are made of parts |
 //! | `listing.rs` | the policies that have names |
-//! | `gate.rs`, `fields.rs`, `query.rs` | forward auth, its header fields, its parameters |
-//! | `client_address.rs` | who a client is, behind proxies |
+//! | `gate.rs`, `query.rs` | forward auth, its parameters |
 //! | `state.rs` | health, readiness, metrics |
 //! | `openapi.rs` | the document, made of the routes and the types |
 
@@ -21,11 +21,9 @@ mod batch;
 mod because;
 mod bodies;
 mod call;
-mod client_address;
 mod connection;
 mod decide;
 mod decided;
-mod fields;
 mod front;
 mod gate;
 mod listing;

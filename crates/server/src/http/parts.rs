@@ -6,13 +6,12 @@ use std::fmt;
 use hyper::header::{HeaderName, HeaderValue};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use tollgate_config::{KeyPart, join};
+use tollgate_http::Prefix;
 
 use super::call::Call;
-use super::client_address::{client_address, is_trusted};
 use super::problem::Problem;
 use crate::desk::Known;
 use crate::fault::{Code, Fault, quoted};
-use crate::network::Prefix;
 
 /// What a proxy tells of the request that it asks for.
 const METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
@@ -88,7 +87,7 @@ pub(super) fn seen(call: &Call<'_>, parts: &[KeyPart]) -> Result<Vec<u8>, Proble
 fn see(call: &Call<'_>, part: &KeyPart) -> Result<Vec<u8>, Problem> {
     Ok(match part {
         KeyPart::Address => {
-            let address = client_address(call.peer.ip(), call.headers(), &call.shared.http.trusted);
+            let address = call.shared.http.trusted.client(call.peer.ip(), call.headers());
             Prefix::of(address).to_string().into_bytes()
         }
         KeyPart::Method => match forwarded(call, &METHOD)? {
@@ -116,7 +115,7 @@ fn see(call: &Call<'_>, part: &KeyPart) -> Result<Vec<u8>, Problem> {
 
 /// What a trusted proxy tells of its client's request: anybody else could tell anything.
 fn forwarded<'a>(call: &'a Call<'_>, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Problem> {
-    match is_trusted(call.peer.ip(), &call.shared.http.trusted) {
+    match call.shared.http.trusted.trusts(call.peer.ip()) {
         true => once(call, name),
         false => Ok(None),
     }

@@ -9,10 +9,8 @@ use super::routes::{Answered, bytes};
 use crate::access::Scope;
 use crate::fault::{Code, Fault};
 
-/// The type of the problem that a limit refused.
-pub(super) const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
-
-/// Why a request was not answered.
+/// Why a request was not answered. A refusal by limits has the same form, with another type: see
+/// [`tollgate_http::quota_exceeded`].
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// What kind of problem it is; about:blank says no more than the status.
@@ -27,7 +25,7 @@ pub(crate) struct Problem {
     /// The limits that refused, where that is the problem.
     #[serde(rename = "violated-policies", skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
-    pub(super) violated: Vec<String>,
+    violated: Vec<String>,
     #[serde(skip)]
     #[schema(ignore)]
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
@@ -78,16 +76,21 @@ impl Problem {
 
     /// The answer.
     pub(super) fn response(self) -> Answered {
-        let text = serde_json::to_vec(&self).unwrap_or_default();
-        let mut response = Response::new(bytes(text));
-        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = answer(status, serde_json::to_vec(&self).unwrap_or_default());
         for (name, value) in self.headers {
-            headers.insert(name, value);
+            response.headers_mut().insert(name, value);
         }
         response
     }
+}
+
+/// The answer with this body.
+pub(super) fn answer(status: StatusCode, body: Vec<u8>) -> Answered {
+    let mut response = Response::new(bytes(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    response
 }
 
 impl From<Fault> for Problem {

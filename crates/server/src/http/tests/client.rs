@@ -63,7 +63,7 @@ pub(super) fn tested_with(with: With) -> Tested {
     let log = Arc::new(Log::default());
     let (stop, stopping) = watch::channel(false);
     let hosts = with.hosts.iter().map(|host| (*host).to_owned()).collect();
-    let mut front = Front::new(hosts, with.trusted.iter().map(|text| crate::trusted_proxy(text).unwrap()).collect());
+    let mut front = Front::new(hosts, tollgate_http::Proxies::new(with.trusted).unwrap());
     if let Some(limits) = with.limits {
         front.limits = limits;
     }

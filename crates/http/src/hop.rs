@@ -1,0 +1,37 @@
+//! Addresses as proxies write them: with or without a port, brackets and zone.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// An address, in canonical form; nothing if there is anything beside it.
+pub(crate) fn read(hop: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(hop).ok()?.trim_matches([' ', '\t']);
+    let bare = if let Some(rest) = text.strip_prefix('[') {
+        let (address, port) = rest.split_once(']')?;
+        if !(port.is_empty() || is_port(port.strip_prefix(':')?)) {
+            return None;
+        }
+        // Only IPv6 is written in brackets.
+        return without_zone(address)?.parse::<Ipv6Addr>().ok().map(|address| IpAddr::V6(address).to_canonical());
+    } else if let Some((address, port)) = text.split_once(':').filter(|(_, port)| !port.contains(':')) {
+        // One colon: an IPv4 address and a port.
+        return address.parse().ok().filter(|_| is_port(port)).map(IpAddr::V4);
+    } else {
+        text
+    };
+    match without_zone(bare)?.parse::<IpAddr>().ok()? {
+        IpAddr::V4(_) if bare.contains('%') => None,
+        address => Some(address.to_canonical()),
+    }
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
+}
+
+/// `fe80::1%eth0` is `fe80::1` of one interface.
+fn without_zone(address: &str) -> Option<&str> {
+    match address.split_once('%') {
+        None => Some(address),
+        Some((address, zone)) => (!zone.is_empty() && !zone.contains('%')).then_some(address),
+    }
+}
