@@ -52,6 +52,7 @@ pub use builder::Builder;
 pub use custom::{Custom, CustomReply, Header, Output};
 pub use error::OpenError;
 pub use settings::Packaging;
+pub use slot::state_key;
 pub use stats::Stats;
 pub use store::Redis;
 

@@ -3,8 +3,9 @@
 /// The slots of a cluster.
 pub(crate) const SLOTS: usize = 16_384;
 
-/// `tg:{KEY}NAME`, with `{`, `}` and `%` of the key escaped, so that all policies of a key share a slot.
-pub(crate) fn state_key(key: &[u8], name: &str) -> Vec<u8> {
+/// Where the state of a key lies in the server: `tg:{KEY}NAME`, with `{`, `}` and `%` of the key escaped, so that all
+/// policies of a key share a slot of a cluster.
+pub fn state_key(key: &[u8], name: &str) -> Vec<u8> {
     let mut state = Vec::with_capacity(key.len() + name.len() + 8);
     state.extend_from_slice(b"tg:{");
     for byte in key {

@@ -14,7 +14,7 @@ use crate::link::Shared;
 use crate::prepared::{Policies, Prepared, Tells};
 use crate::reply;
 use crate::router::Router;
-use crate::settings::Settings;
+use crate::settings::{Packaging, Settings};
 use crate::standin::StandIn;
 use crate::stats::{Counters, Stats};
 
@@ -47,6 +47,16 @@ impl Redis {
         let open = self.inner.asker.router.links().iter().filter(|link| link.core.breaker.is_open()).count();
         let lost = self.inner.asker.router.breaker().is_some_and(|breaker| breaker.is_open());
         self.inner.asker.shared.counters.stats(open + usize::from(lost))
+    }
+
+    /// Whether the server runs scripts: a Redis or Valkey does, a Tollgate server does not.
+    pub fn runs_scripts(&self) -> bool {
+        self.inner.asker.shared.settings.packaging != Packaging::Commands
+    }
+
+    /// The part of each limit that this process grants by itself while the server does not answer.
+    pub fn share(&self) -> f64 {
+        self.inner.asker.shared.settings.share
     }
 
     pub(crate) fn open(settings: Settings) -> Result<Self, OpenError> {
