@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tollgate_core::{Cost, Decision, Policy, Request, StoreError, Timestamp, Together};
+use tollgate_core::{Cost, Decision, Detail, Policy, Request, StoreError, Timestamp, Together};
 use tollgate_memory::{Memory, Prepared, Stats};
 
 use crate::ask::Ask;
@@ -59,6 +59,17 @@ impl Gate {
     /// A question with a cost or a mode of its own.
     pub fn ask<'a, K: AsRef<[u8]> + ?Sized>(&'a self, key: &'a K) -> Ask<'a> {
         Ask::new(self, key.as_ref())
+    }
+
+    /// Decides a request made by other means, and charges what it grants unless it is a peek.
+    #[inline]
+    pub fn decide(&self, key: impl AsRef<[u8]>, request: &Request) -> Result<Decision, StoreError> {
+        self.memory.check(self.prepared(), key.as_ref(), request)
+    }
+
+    /// The same, with each limit's part in policy order.
+    pub fn decide_full(&self, key: impl AsRef<[u8]>, request: &Request) -> Result<(Decision, Vec<Detail>), StoreError> {
+        self.memory.check_full(self.prepared(), key.as_ref(), request)
     }
 
     /// Forgets the key under this policy.

@@ -1,0 +1,77 @@
+//! Why a request has no answer.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use tollgate_core::Micros;
+
+use super::account::Turned;
+
+/// Why a request has no answer: it was not sent, or the service inside failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ObeyError<E> {
+    /// It was not sent: the service it is for wants nothing before this long from now.
+    Held {
+        /// How long to wait at least before the request is made again.
+        retry_after: Duration,
+    },
+    /// It was not sent: as many as may wait for this service do so already.
+    Full {
+        /// How long to wait at least before the request is made again.
+        retry_after: Duration,
+    },
+    /// It was sent, and failed.
+    Inner(E),
+}
+
+impl<E> ObeyError<E> {
+    /// How long to wait before the request is made again, if it was not sent.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Held { retry_after } | Self::Full { retry_after } => Some(*retry_after),
+            Self::Inner(_) => None,
+        }
+    }
+}
+
+impl<E> From<Turned> for ObeyError<E> {
+    fn from(turned: Turned) -> Self {
+        match turned {
+            Turned::Held(wait) => Self::Held { retry_after: wait.into() },
+            Turned::Full(wait) => Self::Full { retry_after: wait.into() },
+        }
+    }
+}
+
+impl<E> fmt::Display for ObeyError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held { retry_after } => {
+                let wait = Micros::from(*retry_after);
+                write!(
+                    f,
+                    "not sent: the service asked for nothing more for {wait}; try again then, or let requests wait with ObeyLayer::longest"
+                )
+            }
+            Self::Full { retry_after } => {
+                let wait = Micros::from(*retry_after);
+                write!(
+                    f,
+                    "not sent: the service asked for nothing more for {wait}, and as many requests wait for it as may; see ObeyLayer::most_waiting"
+                )
+            }
+            Self::Inner(_) => f.write_str("the request was sent and failed"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for ObeyError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Inner(error) => Some(error),
+            Self::Held { .. } | Self::Full { .. } => None,
+        }
+    }
+}

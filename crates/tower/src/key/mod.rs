@@ -1,0 +1,142 @@
+//! Who is limited: the key of a request, made of its head.
+//!
+//! A part writes what it is before its value (`address:`, `header:x-api-key:`), so that a client that chooses one
+//! value cannot be mistaken for another kind. Parts of a combination are joined by `|`, which is escaped in values:
+//! no two combinations have the same key.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `address.rs` | the client's address, behind trusted proxies |
+//! | `parts.rs` | a header, a token, the path, an extension, a function |
+//! | `combined.rs` | several parts, or one where another is missing |
+
+mod address;
+mod combined;
+mod parts;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use http::request::Parts;
+use tollgate_core::LONGEST_KEY;
+
+pub use address::{ClientIp, Peer};
+pub use combined::Or;
+pub use parts::{By, Extension, Header, Path, Token, by};
+
+/// What makes the key of a request.
+pub trait Key: Send + Sync + 'static {
+    /// Appends the key of the request with this head. Law: requests that shall be counted apart get keys that differ.
+    fn write(&self, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError>;
+
+    /// This key, or `other` where the request lacks what this one is made of.
+    fn or<K: Key>(self, other: K) -> Or<Self, K>
+    where
+        Self: Sized,
+    {
+        Or(self, other)
+    }
+}
+
+/// Bytes of a key that need no memory of their own: an address, a token of usual length. More would be zeroed and moved
+/// for every request.
+const INLINE: usize = 96;
+
+/// A key that is being written: at most 512 bytes, and without an allocation unless it is long.
+#[derive(Clone)]
+pub struct KeyBuf {
+    inline: [u8; INLINE],
+    len: usize,
+    /// All of it, once it is longer.
+    long: Vec<u8>,
+}
+
+impl KeyBuf {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        Self { inline: [0; INLINE], len: 0, long: Vec::new() }
+    }
+
+    /// Appends bytes; an error if the key gets longer than keys may be.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), KeyError> {
+        let end = self.len + bytes.len();
+        match self.inline.get_mut(self.len..end) {
+            Some(free) => free.copy_from_slice(bytes),
+            None if end > LONGEST_KEY => return Err(KeyError::TooLong),
+            None => self.push_long(bytes),
+        }
+        self.len = end;
+        Ok(())
+    }
+
+    #[cold]
+    fn push_long(&mut self, bytes: &[u8]) {
+        if self.len <= INLINE {
+            self.long.clear();
+            self.long.extend_from_slice(self.inline.get(..self.len).unwrap_or_default());
+        }
+        self.long.extend_from_slice(bytes);
+    }
+
+    /// What was written.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        let all = if self.len <= INLINE { self.inline.as_slice() } else { self.long.as_slice() };
+        all.get(..self.len).unwrap_or_default()
+    }
+
+    /// Forgets what was written behind `len`.
+    pub(crate) fn cut(&mut self, len: usize) {
+        if len >= self.len {
+            return;
+        }
+        if self.len > INLINE {
+            self.long.truncate(len);
+            if let (Some(free), Some(kept)) = (self.inline.get_mut(..len), self.long.get(..len)) {
+                free.copy_from_slice(kept);
+            }
+        }
+        self.len = len;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Default for KeyBuf {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for KeyBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyBuf({:?})", String::from_utf8_lossy(self.as_bytes()))
+    }
+}
+
+/// Why a request has no key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The request lacks what its key is made of, or has it twice: answered 400.
+    Missing(String),
+    /// The key would be longer than 512 bytes: answered 400.
+    TooLong,
+    /// The service is put together wrongly: answered 500.
+    Setup(String),
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(what) | Self::Setup(what) => f.write_str(what),
+            Self::TooLong => write!(f, "expected a key of at most {LONGEST_KEY} bytes, found a longer one"),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}

@@ -1,0 +1,294 @@
+//! What a layer asks: a gate in process, a policy over any store, or a limiter of one's own.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+
+use http::request::Parts;
+use tollgate::Gate;
+use tollgate_core::{
+    Cost, Decision, Detail, Micros, Mode, OnError, Policy, Request, Source, Store, StoreError, Timestamp, Wait,
+};
+
+use crate::verdict::{Custom, Details, Verdict};
+
+/// An answer on its way.
+pub type Deciding = Pin<Box<dyn Future<Output = Result<Custom, StoreError>> + Send>>;
+
+/// A limiter of one's own: a script, another service, anything that says yes or no.
+pub trait Decide: Send + Sync + 'static {
+    /// Decides the request with this head, key and cost, and charges what it grants.
+    fn decide(&self, parts: &Parts, key: &[u8], cost: Cost) -> Deciding;
+}
+
+/// What decides. Clones share their state.
+#[derive(Clone)]
+pub struct Limiter(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    /// In process: the answer is known at once.
+    Gate(Gate),
+    Store(Arc<Over>),
+    Custom(Arc<dyn Decide>),
+}
+
+struct Over {
+    store: Arc<dyn Store>,
+    policy: Policy,
+    /// Decides while the store does not, if the policy says so. All who ask this limiter count together then, too.
+    local: Arc<OnceLock<Option<Gate>>>,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    Charge(Cost),
+    Look(Cost),
+    /// Counts it whether it fits or not: it has happened already.
+    Count(Cost),
+}
+
+impl Limiter {
+    /// This policy over any store: Redis, a cluster, a Tollgate server, or the embedded one.
+    pub fn over(store: impl Store + 'static, policy: Policy) -> Self {
+        Self::shared(Arc::new(store), policy)
+    }
+
+    /// The same over a store that others use too.
+    pub fn shared(store: Arc<dyn Store>, policy: Policy) -> Self {
+        Self(Kind::Store(Arc::new(Over { store, policy, local: Arc::default() })))
+    }
+
+    /// A limiter of one's own.
+    pub fn custom(decide: impl Decide) -> Self {
+        Self(Kind::Custom(Arc::new(decide)))
+    }
+
+    /// The policy, unless the limiter is one's own.
+    pub fn policy(&self) -> Option<&Policy> {
+        match &self.0 {
+            Kind::Gate(gate) => Some(gate.current()),
+            Kind::Store(over) => Some(&over.policy),
+            Kind::Custom(_) => None,
+        }
+    }
+
+    /// The same where `on_error` says who decides when the store fails. Stores that deal with that by themselves go by
+    /// the policy they are asked with.
+    pub(crate) fn with_on_error(self, on_error: OnError) -> Self {
+        let Kind::Store(over) = &self.0 else { return self };
+        let policy = over.policy.clone().with_on_error(on_error);
+        Self(Kind::Store(Arc::new(Over { store: over.store.clone(), policy, local: over.local.clone() })))
+    }
+
+    /// The answer, if it is known without waiting.
+    #[inline]
+    pub(crate) fn now(&self, key: &[u8], question: Question) -> Option<Result<Verdict, StoreError>> {
+        let Kind::Gate(gate) = &self.0 else { return None };
+        Some(in_process(gate, key, question))
+    }
+
+    /// The same as one decision, if that is all there is to it: of a gate whose policy has one limit.
+    #[inline]
+    pub(crate) fn now_of_one(&self, key: &[u8], question: Question) -> Option<Decision> {
+        let Kind::Gate(gate) = &self.0 else { return None };
+        let policy = gate.current();
+        if policy.limits().len() != 1 {
+            return None;
+        }
+        gate.decide(key, &question.request(policy)).ok()
+    }
+
+    /// The answer that has to be waited for.
+    pub(crate) fn later(
+        &self,
+        parts: &Parts,
+        key: &[u8],
+        question: Question,
+    ) -> Pin<Box<dyn Future<Output = Result<Verdict, StoreError>> + Send>> {
+        match &self.0 {
+            Kind::Gate(gate) => Box::pin(std::future::ready(in_process(gate, key, question))),
+            Kind::Store(over) => {
+                let (over, key) = (over.clone(), key.to_vec());
+                Box::pin(async move { over.ask(&key, question).await })
+            }
+            Kind::Custom(custom) => match question {
+                Question::Charge(cost) | Question::Count(cost) => {
+                    let deciding = custom.decide(parts, key, cost);
+                    Box::pin(async move { Ok(Verdict::Custom(deciding.await?)) })
+                }
+                // It cannot be asked without being charged, so it is asked when it matters.
+                Question::Look(_) => {
+                    Box::pin(std::future::ready(Ok(Verdict::Custom(Custom { allowed: true, ..Custom::default() }))))
+                }
+            },
+        }
+    }
+
+    /// Asks once more of a request whose response is known. A limiter of one's own has decided already.
+    pub(crate) async fn again(&self, key: &[u8], question: Question) -> Result<Verdict, StoreError> {
+        match &self.0 {
+            Kind::Gate(gate) => in_process(gate, key, question),
+            Kind::Store(over) => over.ask(key, question).await,
+            Kind::Custom(_) => {
+                let why = "expected a policy: a limiter of one's own is not charged by responses";
+                Err(StoreError::Refused(why.to_owned()))
+            }
+        }
+    }
+
+    /// Gives back what was charged at `at`.
+    pub(crate) async fn refund(&self, key: &[u8], units: Cost, at: Timestamp) -> Result<u64, StoreError> {
+        match &self.0 {
+            Kind::Gate(gate) => gate.refund(key, units.get(), at),
+            Kind::Store(over) => over.store.refund(&over.policy, key, units, at).await,
+            Kind::Custom(_) => Ok(0),
+        }
+    }
+
+    /// What is decided where nobody was asked, or nobody answered.
+    pub(crate) fn without_store(&self, on_error: OnError, key: &[u8], question: Question) -> Verdict {
+        let local = match (&self.0, on_error) {
+            (Kind::Store(over), OnError::Local) => over.local(key, question),
+            (Kind::Custom(_), OnError::Local | OnError::Allow) => {
+                return Verdict::Custom(Custom { allowed: true, source: Source::Open, ..Custom::default() });
+            }
+            (Kind::Custom(_), OnError::Deny) => {
+                return Verdict::Custom(Custom { source: Source::Closed, ..Custom::default() });
+            }
+            _ => None,
+        };
+        local.unwrap_or_else(|| undecided(on_error == OnError::Allow, self.policy(), question))
+    }
+}
+
+impl From<Gate> for Limiter {
+    fn from(gate: Gate) -> Self {
+        Self(Kind::Gate(gate))
+    }
+}
+
+impl std::fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Limiter").field(&self.policy()).finish()
+    }
+}
+
+impl Over {
+    async fn ask(&self, key: &[u8], question: Question) -> Result<Verdict, StoreError> {
+        let request = question.request(&self.policy);
+        if let [only] = self.policy.limits() {
+            let decision = self.store.check(&self.policy, key, request).await?;
+            return Ok(Verdict::Decided(decision, Details::of_one(&decision, only.count())));
+        }
+        let (decision, details) = self.store.check_full(&self.policy, key, request).await?;
+        Ok(Verdict::Decided(decision, Details::Many(details)))
+    }
+
+    /// All of the limits, in this process: a store that knows of others has a share of its own, and this is for
+    /// stores that have nothing of the kind.
+    fn local(&self, key: &[u8], question: Question) -> Option<Verdict> {
+        let gate = self.local.get_or_init(|| Gate::builder().value(self.policy.clone()).build().ok()).as_ref()?;
+        let verdict = in_process(gate, key, question).ok()?;
+        let Verdict::Decided(decision, details) = verdict else { return None };
+        Some(Verdict::Decided(Decision { source: Source::Local, ..decision }, details))
+    }
+}
+
+impl Question {
+    /// How many units it is about.
+    pub(crate) fn cost(self) -> Cost {
+        let (Self::Charge(cost) | Self::Look(cost) | Self::Count(cost)) = self;
+        cost
+    }
+
+    /// A request passes whole or not at all, so `nary` is asked as `binary`.
+    fn request(self, policy: &Policy) -> Request {
+        let mode = if policy.mode() == Mode::Nary { Mode::Binary } else { policy.mode() };
+        match self {
+            Self::Charge(cost) => Request::cost(cost).mode(mode),
+            Self::Look(cost) => Request::cost(cost).mode(mode).peek(),
+            Self::Count(cost) => Request::cost(cost).mode(Mode::Uniform),
+        }
+    }
+}
+
+#[inline]
+fn in_process(gate: &Gate, key: &[u8], question: Question) -> Result<Verdict, StoreError> {
+    let policy = gate.current();
+    let request = question.request(policy);
+    if let [only] = policy.limits() {
+        let decision = gate.decide(key, &request)?;
+        return Ok(Verdict::Decided(decision, Details::of_one(&decision, only.count())));
+    }
+    let (decision, details) = gate.decide_full(key, &request)?;
+    Ok(Verdict::Decided(decision, Details::Many(details)))
+}
+
+/// A decision that nobody made: all of the limits is left, or nothing for a second.
+fn undecided(allowed: bool, policy: Option<&Policy>, question: Question) -> Verdict {
+    let limits = policy.map(Policy::limits).unwrap_or_default();
+    let left = |count: u64| if allowed { i64::try_from(count).unwrap_or(i64::MAX) } else { 0 };
+    let wait = if allowed { Wait::NONE } else { Wait::After(Micros::from_secs(1)) };
+    let decision = Decision {
+        allowed,
+        granted: if allowed { question.cost().get() } else { 0 },
+        charged: 0,
+        remaining: limits.iter().map(|limit| left(limit.count())).min().unwrap_or(0),
+        retry_after: wait,
+        next_after: wait,
+        reset_after: Micros::from_secs(u64::from(!allowed)),
+        limited_by: None,
+        at: Timestamp::saturating(0),
+        source: if allowed { Source::Open } else { Source::Closed },
+    };
+    let detail = |count: u64| Detail {
+        fits: allowed,
+        remaining: left(count),
+        retry_after: wait,
+        reset_after: decision.reset_after,
+        count,
+    };
+    Verdict::Decided(decision, Details::Many(limits.iter().map(|limit| detail(limit.count())).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toll::Toll;
+    use tollgate_core::KeyState;
+
+    /// A store that knows `on_error`, as that of Redis does, is asked by the layer's.
+    #[test]
+    fn on_error_of_a_toll_is_that_of_its_policy() {
+        let gate = Gate::memory("1/min").unwrap();
+        let limiter = || Limiter::over(gate.store().clone(), gate.current().clone());
+        let on_error = |toll: Toll| toll.limiter.policy().map(Policy::on_error);
+        assert_eq!(on_error(Toll::new(limiter())), Some(OnError::Local));
+        assert_eq!(on_error(Toll::new(limiter()).on_error(OnError::Deny)), Some(OnError::Deny));
+        let later = Toll::new(limiter()).on_error(OnError::Allow).limiter(limiter());
+        assert_eq!(on_error(later), Some(OnError::Allow));
+    }
+
+    /// What one decision says of a policy's only limit is what the kernel says of it.
+    #[test]
+    fn the_part_of_an_only_limit_is_told_by_the_decision() {
+        for text in ["3/min", "3/min gcra", "3/min fixed", "5/min bucket burst=2", "3/min slots resolution=10s"] {
+            let policy: Policy = text.parse().unwrap();
+            let mut key = KeyState::default();
+            for step in 0..12 {
+                let now = Timestamp::saturating(1_700_000_000_000_000 + step * 7_000_000);
+                let question = match step % 3 {
+                    0 => Question::Charge(Cost::new(2).unwrap()),
+                    1 => Question::Charge(Cost::ONE),
+                    _ => Question::Look(Cost::new(9).unwrap()),
+                };
+                let told = tollgate_core::explain(&mut key, &policy, now, &question.request(&policy));
+                let detail = told.limits[0].detail;
+                let Details::One(of_one) = Details::of_one(&told.decision, detail.count) else { panic!() };
+                assert_eq!(of_one, detail, "{text}, step {step}");
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Failures in the log: at the level that was asked for, and not more than one a second, so that a store that is away
+//! does not fill a disk.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use tracing::Level;
+
+/// Where failures of a limiter are told.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    level: Option<Level>,
+    told: Arc<Told>,
+}
+
+#[derive(Debug)]
+struct Told {
+    began: Instant,
+    /// The second after the beginning in which something was last told, counted from 1.
+    last: AtomicU64,
+    /// How many were not told since.
+    kept: AtomicU64,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self::at(Some(Level::ERROR))
+    }
+}
+
+impl Log {
+    pub(crate) fn at(level: Option<Level>) -> Self {
+        let told = Told { began: Instant::now(), last: AtomicU64::new(0), kept: AtomicU64::new(0) };
+        Self { level, told: Arc::new(told) }
+    }
+
+    pub(crate) fn tell(&self, what: &str, why: &dyn fmt::Display) {
+        let Some(level) = self.level else { return };
+        let second = self.told.began.elapsed().as_secs() + 1;
+        let last = self.told.last.load(Ordering::Relaxed);
+        if last == second
+            || self.told.last.compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
+            self.told.kept.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let kept = self.told.kept.swap(0, Ordering::Relaxed);
+        match level {
+            Level::ERROR => tracing::error!(kept, "{what}: {why}"),
+            Level::WARN => tracing::warn!(kept, "{what}: {why}"),
+            Level::INFO => tracing::info!(kept, "{what}: {why}"),
+            Level::DEBUG => tracing::debug!(kept, "{what}: {why}"),
+            Level::TRACE => tracing::trace!(kept, "{what}: {why}"),
+        }
+    }
+}
