@@ -108,6 +108,12 @@ pub(crate) fn embedded(args: &[&str]) -> Result<(), Failure> {
     run_with("cargo", &all, &PEERS)
 }
 
+/// `cargo xtask bench tower`: the layer beside tower_governor's and the bare handler.
+pub(crate) fn tower(args: &[&str]) -> Result<(), Failure> {
+    let package = ["--manifest-path", "bench/Cargo.toml", "--package", "tollgate-tower-peers"];
+    run_with("cargo", &[["run", "--release", "--quiet"].as_slice(), &package, &["--"], args].concat(), &PEERS)
+}
+
 /// `cargo xtask bench redis`: what a call costs inside one redis-server.
 pub(crate) fn redis(args: &[&str]) -> Result<(), Failure> {
     let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-bench", "--bin", "bench-redis", "--"];
@@ -181,12 +187,9 @@ fn answers(program: &str) -> bool {
 
 /// The comparison still builds.
 pub(crate) fn check_peers() -> Result<(), Failure> {
-    run_with("cargo", &["fmt", "--manifest-path", "bench/Cargo.toml", "--check"], &PEERS)?;
-    run_with(
-        "cargo",
-        &["clippy", "--quiet", "--locked", "--manifest-path", "bench/Cargo.toml", "--", "-D", "warnings"],
-        &PEERS,
-    )
+    run_with("cargo", &["fmt", "--manifest-path", "bench/Cargo.toml", "--all", "--check"], &PEERS)?;
+    let args = ["clippy", "--quiet", "--locked", "--manifest-path", "bench/Cargo.toml", "--workspace"];
+    run_with("cargo", &[args.as_slice(), &["--", "-D", "warnings"]].concat(), &PEERS)
 }
 
 /// `cargo xtask bench algorithms`: what each costs in the embedded store.

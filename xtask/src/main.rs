@@ -31,6 +31,7 @@ cargo xtask COMMAND
   torture [ARGS]       crowds, clusters, cut connections, outages and clocks against the Redis store;
                        torture connections: hostile ones against the server; torture kills, damage, reloads:
                        a server that is killed or loses its power, finds its files damaged, or its policies changed
+  permits [N]          N requests that hold permits in Redis, cancelled, panicking and killed (100,000)
   clients              the guides' commands and clients of other languages, against a server
   schemathesis [N]     schemathesis against the server's OpenAPI document, N examples an operation (100)
   outsiders            redis-cli, redis-benchmark, redis-py and ioredis as they are, against our server
@@ -44,6 +45,8 @@ cargo xtask COMMAND
   bench embedded [..]  the embedded store beside its peers: nanoseconds, ratios, bytes, pauses
   bench redis [..]     calls inside a redis-server: CPU against an empty script, logs, bytes (--quick, --only WORD)
   bench server [..]    Tollgate, redis-server and throttlecrab-server under one load (--quick, --only WORD, --json)
+  bench tower [..]     the layer, tower_governor's and the bare handler: instructions (needs valgrind), requests/s, CPU
+                       (--quick, --only instructions|sockets, --rounds N, --seconds S, --json)
   bench algorithms     nanoseconds a check and bytes a key of each algorithm
 ";
 
@@ -67,6 +70,8 @@ fn main() -> ExitCode {
         ["conformance", url] => conformance(url),
         ["valkey"] => valkey(),
         ["torture", args @ ..] => torture(args),
+        ["permits"] => permits("100000"),
+        ["permits", requests] => permits(requests),
         ["clients"] => build_and_clients(),
         ["schemathesis"] => gate::schemathesis("100"),
         ["schemathesis", examples] => gate::schemathesis(examples),
@@ -84,6 +89,7 @@ fn main() -> ExitCode {
         ["bench", "embedded", args @ ..] => bench::embedded(args),
         ["bench", "redis", args @ ..] => bench::redis(args),
         ["bench", "server", args @ ..] => bench::server(args),
+        ["bench", "tower", args @ ..] => bench::tower(args),
         ["bench", "algorithms"] => bench::algorithms(),
         _ => {
             eprint!("{HELP}");
@@ -129,6 +135,12 @@ fn fuzz_config(inputs: &str) -> Result<(), Failure> {
     let args =
         ["test", "--quiet", "--package", "tollgate-config", "--test", "policy_file", "fuzz", "--", "--nocapture"];
     run_with("cargo", &args, &[("TOLLGATE_FUZZ", inputs)])
+}
+
+/// As the tests run it, with more requests.
+fn permits(requests: &str) -> Result<(), Failure> {
+    let args = ["test", "--package", "tollgate-permits", "--all-features", "--test", "storm", "--", "--nocapture"];
+    run_with("cargo", &args, &[("TOLLGATE_PERMITS", requests)])
 }
 
 /// Good examples are valid by the schema, bad ones are not as far as a schema can see.
@@ -207,10 +219,14 @@ fn torture(args: &[&str]) -> Result<(), Failure> {
 
 /// Every example program runs to its end.
 fn examples() -> Result<(), Failure> {
-    for file in std::fs::read_dir(run::root().join("crates/tollgate/examples"))? {
-        let file = file?.path();
-        let Some(name) = file.file_stem().and_then(|name| name.to_str()) else { continue };
-        run("cargo", &["run", "--quiet", "--package", "tollgate", "--example", name])?;
+    for (package, folder) in [("tollgate", "crates/tollgate/examples"), ("tollgate-tower", "crates/tower/examples")] {
+        for file in std::fs::read_dir(run::root().join(folder))? {
+            let file = file?.path();
+            // A folder without a program is what several of them share.
+            let program = file.is_file() || file.join("main.rs").is_file();
+            let Some(name) = file.file_stem().and_then(|name| name.to_str()).filter(|_| program) else { continue };
+            run("cargo", &["run", "--quiet", "--package", package, "--example", name])?;
+        }
     }
     plot()
 }
