@@ -219,25 +219,33 @@ fn torture(args: &[&str]) -> Result<(), Failure> {
 
 /// Every example program runs to its end.
 fn examples() -> Result<(), Failure> {
-    for (package, folder) in [("tollgate", "crates/tollgate/examples"), ("tollgate-tower", "crates/tower/examples")] {
+    build()?;
+    for folder in ["crates/tollgate/examples", "crates/tower/examples"] {
         for file in std::fs::read_dir(run::root().join(folder))? {
             let file = file?.path();
             // A folder without a program is what several of them share.
             let program = file.is_file() || file.join("main.rs").is_file();
             let Some(name) = file.file_stem().and_then(|name| name.to_str()).filter(|_| program) else { continue };
-            run("cargo", &["run", "--quiet", "--package", package, "--example", name])?;
+            run(&example(name), &[])?;
         }
     }
     plot()
 }
 
+fn example(name: &str) -> String {
+    run::root().join("target/debug/examples").join(name).display().to_string()
+}
+
+/// Programs and examples as the tests built them: one package by itself has other features, and is built anew with all
+/// it depends on.
+fn build() -> Result<(), Failure> {
+    run("cargo", &["build", "--quiet", "--workspace", "--bins", "--examples"])
+}
+
 /// The plot in the guide is the one that its example draws, in words and as a picture.
 fn plot() -> Result<(), Failure> {
     let (drawn, guide) = ("target/bursts.svg", run::root().join("docs"));
-    let text = run::output(
-        "cargo",
-        &["run", "--quiet", "--package", "tollgate", "--example", "bursts", "--", "--svg", drawn],
-    )?;
+    let text = run::output(&example("bursts"), &["--svg", drawn])?;
     let same = std::fs::read(run::root().join(drawn))? == std::fs::read(guide.join("bursts.svg"))?;
     let told = std::fs::read_to_string(guide.join("algorithms.md"))?.contains(text.trim());
     if same && told {
@@ -247,17 +255,17 @@ fn plot() -> Result<(), Failure> {
 }
 
 fn build_and_guide() -> Result<(), Failure> {
-    run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
+    build()?;
     guides::guides()
 }
 
 fn build_and_clients() -> Result<(), Failure> {
-    run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
+    build()?;
     clients::clients()
 }
 
 fn build_and_outsiders() -> Result<(), Failure> {
-    run("cargo", &["build", "--quiet", "--bin", "tollgate"])?;
+    build()?;
     outsiders::outsiders()
 }
 
