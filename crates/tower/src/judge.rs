@@ -11,7 +11,7 @@ use http::{Response, StatusCode};
 use tollgate_core::{Cost, Decision, Detail, EXACT, Micros, Source, StoreError, Wait};
 use tollgate_http::Told;
 
-use crate::key::{KeyBuf, KeyError};
+use crate::key::{self, KeyBuf, KeyError};
 use crate::limiter::Question;
 use crate::line::{Ask, Asked, Line, Waited};
 use crate::refusal::{Refusal, Why};
@@ -56,11 +56,7 @@ impl Toll {
     /// Writes the key of a request. Into a place of the caller's, since keys are large to be handed on.
     #[inline]
     pub(crate) fn write_key(&self, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError> {
-        self.key.write(parts, key)?;
-        if key.as_bytes().is_empty() {
-            return Err(KeyError::Missing("expected a key of at least one byte".to_owned()));
-        }
-        Ok(())
+        key::write(&*self.key, parts, key)
     }
 
     /// The decision, if it is known at once and says it all. What failed is found by [`Toll::judge_now`] again.
@@ -268,5 +264,27 @@ impl Toll {
 impl Asked for Verdict {
     fn wait(&self) -> Option<Wait> {
         (!self.allowed()).then(|| self.retry_after().unwrap_or(Wait::Never))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_layers_the_label_of_the_strictest_stays() {
+        use Source::{Closed, Home, Local, Open};
+        for (labels, told) in [
+            (&[Home][..], None),
+            (&[Local, Home], Some("local")),
+            (&[Closed, Open], Some("closed")),
+            (&[Open, Closed], Some("closed")),
+            (&[Open, Local], Some("open")),
+            (&[Local, Open, Home], Some("open")),
+        ] {
+            let mut headers = HeaderMap::new();
+            labels.iter().for_each(|source| label(*source, &mut headers));
+            assert_eq!(headers.get(SOURCE).map(|source| source.to_str().unwrap()), told, "{labels:?}");
+        }
     }
 }

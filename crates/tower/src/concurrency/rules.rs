@@ -10,7 +10,7 @@ use tollgate_core::{Micros, Source, StoreError};
 use tollgate_permits::{Acquired, Concurrency, Full, Permit};
 
 use crate::judge::label;
-use crate::key::{Key, KeyBuf, KeyError};
+use crate::key::{self, Key, KeyBuf, KeyError};
 use crate::layer::Test;
 use crate::log::Log;
 use crate::refusal::{Refusal, Why};
@@ -142,10 +142,7 @@ impl Rules {
 
     pub(crate) fn key_of(&self, parts: &Parts) -> Result<KeyBuf, KeyError> {
         let mut key = KeyBuf::new();
-        self.key.write(parts, &mut key)?;
-        if key.as_bytes().is_empty() {
-            return Err(KeyError::Missing("expected a key of at least one byte".to_owned()));
-        }
+        key::write(&*self.key, parts, &mut key)?;
         Ok(key)
     }
 

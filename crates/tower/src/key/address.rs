@@ -13,10 +13,6 @@ use super::{Key, KeyBuf, KeyError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
-/// How many bits of an IPv6 address are one client, unless said otherwise: whoever has one address of such a network
-/// mostly has them all.
-const V6_BITS: u8 = 64;
-
 /// The key `address:203.0.113.7` or `address:2001:db8::/64`.
 ///
 /// ```
@@ -42,7 +38,7 @@ impl ClientIp {
 
     /// The first address from the right of `X-Forwarded-For` that is not one of these proxies, if the peer is one.
     pub fn behind(proxies: Proxies) -> Self {
-        Self { proxies, v6_bits: V6_BITS }
+        Self { proxies, v6_bits: Prefix::V6_BITS }
     }
 
     /// Takes IPv6 networks of so many bits (32 to 128) for one client, instead of 64.

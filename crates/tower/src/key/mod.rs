@@ -118,6 +118,16 @@ impl fmt::Debug for KeyBuf {
     }
 }
 
+/// Writes the key of a request, which has to be there. Into a place of the caller's, since keys are large to be handed on.
+#[inline]
+pub(crate) fn write(key: &dyn Key, parts: &Parts, into: &mut KeyBuf) -> Result<(), KeyError> {
+    key.write(parts, into)?;
+    if into.as_bytes().is_empty() {
+        return Err(KeyError::Missing("expected a key of at least one byte".to_owned()));
+    }
+    Ok(())
+}
+
 /// Why a request has no key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
