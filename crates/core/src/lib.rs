@@ -66,7 +66,7 @@ pub use options::{Align, LONGEST, Options, Part as PolicyPart, Problem, Takes};
 pub use policy::{MOST_LIMITS, OnError, Policy, PolicyError};
 pub use request::{Cost, Mode, Request};
 pub use ring::{Entry, Narrow, Ring, Wide};
-pub use state::KeyState;
+pub use state::{KeyState, MAX_OTHER_LIMITS};
 pub use store::{Item, LONGEST_KEY, Reply, Store, StoreError};
 pub use text::TextError;
 pub use text::parse::unit;

@@ -129,6 +129,12 @@ impl Limit {
         Cell { memory: self.rule.fresh(), last: None }
     }
 
+    /// Returns whether `cell`, charged under the limit `held`, is what a key remembers of this one: they have one
+    /// id and one algorithm.
+    pub fn finds(&self, held: &Self, cell: &Cell) -> bool {
+        held.id() == self.id() && self.rule.owns(&cell.memory)
+    }
+
     /// The bytes a key takes at most under this limit, in process.
     pub fn bytes_at_most(&self) -> u64 {
         self.rule.log_bytes_at_most() + (size_of::<Cell>() + size_of::<usize>()) as u64

@@ -2,8 +2,9 @@
 //!
 //! A policy that changes finds its limits' cells again; a limit that is new starts fresh and leaves
 //! the others alone; cells of limits that are gone are kept until they expire, so that a policy may
-//! come back, or policies may take turns on one key. Of those a key keeps at most 64, the longest to
-//! expire: whoever chooses policies can push others out, so that is not for callers to choose.
+//! come back, or policies may take turns on one key. A cell is given up only when it has expired: a store
+//! that bounds how much a key may remember asks [`KeyState::has_place_for`] before it decides, and
+//! refuses policies for which there is no place.
 
 use std::sync::Arc;
 
@@ -13,6 +14,9 @@ use crate::limit::{Cell, Limit};
 use crate::policy::{MOST_LIMITS, Policy};
 use crate::request::Request;
 use crate::units::{Micros, Timestamp};
+
+/// The most limits that a key remembers beside those of the policy it is asked under.
+pub const MAX_OTHER_LIMITS: usize = 2 * MOST_LIMITS;
 
 /// The cells of one key, those of the latest policy first and in its order.
 ///
@@ -129,6 +133,17 @@ impl KeyState {
         &mut self.cells[..limits.len()]
     }
 
+    /// Returns whether the key can remember the limits of `policy`: of those it does not have, at most
+    /// [`MAX_OTHER_LIMITS`] are live at `t`. Callers choose policy texts, so a store must not keep more.
+    pub fn has_place_for(&self, policy: &Policy, t: Timestamp) -> bool {
+        if self.cells.len() <= MAX_OTHER_LIMITS {
+            return true;
+        }
+        let is_own = |limit: &Limit, cell: &Cell| policy.limits().iter().any(|own| own.finds(limit, cell));
+        let others = self.each().filter(|(limit, cell)| !is_own(limit, cell));
+        others.filter(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO).count() <= MAX_OTHER_LIMITS
+    }
+
     fn adopt(&mut self, policy: &Policy, t: Timestamp) {
         let limits = std::mem::take(&mut self.limits);
         let mut old: Vec<_> = limits.into_iter().zip(std::mem::take(&mut self.cells)).collect();
@@ -136,16 +151,14 @@ impl KeyState {
         self.limits.reserve_exact(policy.limits().len());
         self.cells.reserve_exact(policy.limits().len());
         for limit in policy.limits() {
-            let place = old.iter().position(|(held, cell)| held.id() == limit.id() && limit.rule().owns(&cell.memory));
+            let place = old.iter().position(|(held, cell)| limit.finds(held, cell));
             let cell = place.map(|place| old.swap_remove(place).1).unwrap_or_else(|| limit.fresh());
             self.limits.push(Arc::clone(limit));
             self.cells.push(cell);
         }
-        // What no policy asks for any more goes when it expires. Of very many, the soonest go.
+        // What the policy does not ask for goes when it expires, and not before: also the cell of a limit of the
+        // same name that another algorithm charged, or a text with that name would clear it.
         old.retain(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO);
-        old.retain(|(limit, _)| policy.limits().iter().all(|own| own.id() != limit.id()));
-        old.sort_by_key(|(limit, cell)| std::cmp::Reverse(limit.reset_after(cell, t)));
-        old.truncate(2 * MOST_LIMITS);
         for (limit, cell) in old {
             self.limits.push(limit);
             self.cells.push(cell);
