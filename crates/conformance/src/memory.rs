@@ -32,6 +32,6 @@ impl Keys for Stored {
     ) -> Result<R, Refusal> {
         self.clock.set(t);
         let policy = self.memory.prepare(policy).map_err(|error| Refusal::new(error.to_string()))?;
-        Ok(self.memory.act(&policy, key, act))
+        self.memory.act(&policy, key, act).map_err(|error| Refusal::new(error.to_string()))
     }
 }

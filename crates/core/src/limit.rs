@@ -135,6 +135,22 @@ impl Limit {
         held.id() == self.id() && self.rule.owns(&cell.memory)
     }
 
+    /// Returns whether a cell still matters at `t`: if not, a key never seen decides alike.
+    pub fn remembers(&self, cell: &Cell, t: Timestamp) -> bool {
+        self.reset_after(cell, t) > Micros::ZERO
+    }
+
+    /// Whether what it remembers of a key is a log, which grows with what is charged.
+    pub fn has_log(&self) -> bool {
+        self.rule.log_bytes_at_most() > 0
+    }
+
+    /// Returns the bytes that the limit itself takes, for stores that keep limits which callers bring.
+    pub fn bytes(&self) -> usize {
+        let name = self.name.as_ref().map_or(0, |name| name.len());
+        size_of::<Self>() + self.id.as_str().len() + name
+    }
+
     /// The bytes a key takes at most under this limit, in process.
     pub fn bytes_at_most(&self) -> u64 {
         self.rule.log_bytes_at_most() + (size_of::<Cell>() + size_of::<usize>()) as u64
@@ -286,6 +302,18 @@ impl Cell {
     /// Bytes of heap memory, the value itself not counted.
     pub fn heap_bytes(&self) -> usize {
         self.memory.heap_bytes()
+    }
+
+    /// Whether it is a log, which grows with what is charged.
+    #[inline]
+    pub fn has_log(&self) -> bool {
+        self.memory.has_log()
+    }
+
+    /// Returns the bytes of heap memory that the next charge may take: none unless its log is full.
+    #[inline]
+    pub fn growth(&self) -> usize {
+        self.memory.growth()
     }
 
     /// A time not after the latest charge, and close to it where the algorithm remembers that: what a

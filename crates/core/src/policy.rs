@@ -95,6 +95,18 @@ impl fmt::Display for PolicyError {
 impl std::error::Error for PolicyError {}
 
 impl Policy {
+    /// Returns the same policy without its name.
+    #[must_use]
+    pub fn without_name(&self) -> Self {
+        Self { name: None, ..self.clone() }
+    }
+
+    /// Returns the same policy with one limit alone.
+    #[must_use]
+    pub fn only(&self, limit: &Arc<Limit>) -> Self {
+        Self { limits: Box::new([Arc::clone(limit)]), ..self.clone() }
+    }
+
     /// A policy of these limits, all or nothing.
     pub fn new(limits: Vec<Limit>) -> Result<Self, PolicyError> {
         if limits.is_empty() || limits.len() > MOST_LIMITS {

@@ -228,6 +228,18 @@ impl<E: Entry> Ring<E> {
         }
     }
 
+    /// Returns the bytes that the next entry may take: none while there is room for it.
+    #[inline]
+    pub fn growth(&self) -> usize {
+        match &self.store {
+            Store::Flat(entries) if entries.len() < entries.capacity() => 0,
+            Store::Flat(entries) if entries.len() < LONGEST_FLAT => entries.len().max(FIRST) * size_of::<E>(),
+            Store::Flat(_) => size_of::<[E; BLOCK]>() + 2 * (LONGEST_FLAT / BLOCK) * size_of::<usize>(),
+            Store::Blocks { blocks, skip, len } if skip + len < blocks.len() * BLOCK || *skip >= BLOCK => 0,
+            Store::Blocks { blocks, .. } => size_of::<[E; BLOCK]>() + blocks.len() * size_of::<usize>(),
+        }
+    }
+
     /// Bytes of heap memory.
     pub fn bytes(&self) -> usize {
         match &self.store {

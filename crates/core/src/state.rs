@@ -74,12 +74,47 @@ impl KeyState {
 
     /// Keeps a cell of a limit, beside those it has.
     pub fn keep(&mut self, limit: Arc<Limit>, cell: Cell) {
+        // Stores count what a state takes before they let it grow.
+        self.limits.reserve_exact(1);
+        self.cells.reserve_exact(1);
         self.limits.push(limit);
         self.cells.push(cell);
     }
 
+    /// Returns the place of the cell that the limit finds, if there is one.
+    pub fn position(&self, limit: &Limit) -> Option<usize> {
+        self.each().position(|(held, cell)| limit.finds(held, cell))
+    }
+
+    /// Puts a cell, and the limit it was charged under, into a place; returns what was there.
+    pub fn replace(&mut self, place: usize, limit: Option<&Arc<Limit>>, cell: Cell) -> Option<Cell> {
+        if let (Some(held), Some(limit)) = (self.limits.get_mut(place), limit) {
+            *held = Arc::clone(limit);
+        }
+        self.cells.get_mut(place).map(|held| std::mem::replace(held, cell))
+    }
+
+    /// Returns the cells of `limits` in their order, those that are missing as new, and forgets the others.
+    pub fn into_cells(mut self, limits: &[Arc<Limit>]) -> Vec<Cell> {
+        let cell = |limit: &Arc<Limit>| match self.position(limit) {
+            Some(place) => {
+                self.limits.swap_remove(place);
+                self.cells.swap_remove(place)
+            }
+            None => limit.fresh(),
+        };
+        limits.iter().map(cell).collect()
+    }
+
+    /// Forgets cells that have expired at `t`.
+    pub fn forget_expired(&mut self, t: Timestamp) {
+        let cells = std::mem::take(&mut self.limits).into_iter().zip(std::mem::take(&mut self.cells));
+        (self.limits, self.cells) = cells.filter(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO).unzip();
+        self.shrink();
+    }
+
     /// Keeps no more room than its cells need.
-    pub(crate) fn shrink(&mut self) {
+    pub fn shrink(&mut self) {
         self.limits.shrink_to_fit();
         self.cells.shrink_to_fit();
     }

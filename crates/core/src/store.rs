@@ -114,6 +114,8 @@ pub enum StoreError {
     Twice(usize, usize),
     /// More policy names than the home keeps apart; how many those are.
     Names(usize),
+    /// The home has no memory to keep what it would decide on.
+    Full,
     /// A cost of 2^53 or more.
     Cost(u64),
     /// Questions to different homes cannot be decided together.
@@ -152,6 +154,7 @@ impl fmt::Display for StoreError {
             Self::Names(most) => {
                 write!(f, "expected at most {most} different policy names; callers should not choose them")
             }
+            Self::Full => f.write_str("expected memory for what the key would remember, found none; raise the memory cap"),
             Self::Cost(cost) => write!(f, "expected a cost from 0 to {}, found {cost}", EXACT - 1),
             Self::Slots(first, second) => write!(
                 f,

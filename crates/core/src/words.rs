@@ -154,6 +154,14 @@ pub trait Log: Clone + Debug + Default + PartialEq {
     fn bytes(&self) -> usize {
         0
     }
+    /// Whether there are entries at all.
+    fn is_log(&self) -> bool {
+        false
+    }
+    /// The bytes that the next entry may take.
+    fn growth(&self) -> usize {
+        0
+    }
     /// Writes the entries.
     fn write(&self, state: &impl Words, to: &mut Writer) {
         let _ = (state, to);
@@ -174,6 +182,14 @@ impl Log for () {}
 impl<E: Entry> Log for Ring<E> {
     fn bytes(&self) -> usize {
         Ring::bytes(self)
+    }
+
+    fn is_log(&self) -> bool {
+        true
+    }
+
+    fn growth(&self) -> usize {
+        Ring::growth(self)
     }
 
     fn write(&self, state: &impl Words, to: &mut Writer) {

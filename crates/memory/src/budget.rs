@@ -1,4 +1,5 @@
-//! The bytes a store may take, and those it has taken.
+//! The bytes a store may take, and those it has taken. Nothing is taken that was not counted before, so what is
+//! counted never passes the cap.
 
 use crate::sync::{AtomicUsize, Ordering};
 
@@ -35,26 +36,27 @@ impl Budget {
         if !add(share, bytes, most.saturating_add(slack)) {
             return false;
         }
-        let taken = add(&self.used, bytes, self.cap.saturating_add(slack));
+        let taken = self.take(bytes);
         if !taken {
             share.fetch_sub(bytes, Ordering::Relaxed);
         }
         taken
     }
 
-    /// Counts bytes that are taken already, whatever the cap says.
-    pub(crate) fn count(&self, bytes: usize) {
+    /// Takes bytes; returns whether there were so many.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        bytes == 0 || add(&self.used, bytes, self.cap.saturating_add(self.slack.load(Ordering::Relaxed)))
+    }
+
+    /// Counts what an empty store takes, which is less than the least cap.
+    pub(crate) fn count_empty(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn give_back(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// Whether `bytes` more would pass the cap.
-    pub(crate) fn lacks(&self, bytes: usize) -> bool {
-        let most = self.cap.saturating_add(self.slack.load(Ordering::Relaxed));
-        self.used().saturating_add(bytes) > most
+        if bytes > 0 {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
 
     /// Lets the cap be passed by so much from now on.

@@ -6,12 +6,12 @@
 
 use tollgate_core::{Cell, Clock, Decision, Detail, Policy, Request, Timestamp, Wait, decide_packed, decide_with};
 
-use crate::ident::Ident;
+use crate::draw::{Done, latest, no_room};
+use crate::ident::{Ident, Idents};
 use crate::record::Mirror;
 use crate::shard::{Pair, Shard};
-use crate::shared::{Shared, Target, latest};
+use crate::shared::{Shared, Target, When};
 use crate::slot::{Seen, Slot};
-use crate::space::Space;
 use crate::sync::relax;
 
 /// Readings of a clock that should not be behind.
@@ -28,9 +28,9 @@ enum Tried {
     Cannot,
 }
 
-/// Decides on cells that are held. A peek writes nothing, as in every home: where the clock was set back, what
+/// Decides on cells that are in hand. A peek writes nothing, as in every home: where the clock was set back, what
 /// it would correct is corrected in a copy.
-pub(crate) fn decide_cells(
+fn decide_cells(
     policy: &Policy,
     cells: &mut [Cell],
     t: Timestamp,
@@ -47,8 +47,8 @@ impl Shared {
     /// A time that is not before `latest`, if the clock allows. A processor may read its clock a little
     /// before what stands in front of it, and a thread may have been suspended since: reading again
     /// is enough.
-    pub(crate) fn not_before(&self, latest: Timestamp, t: Timestamp, space: &Space) -> Timestamp {
-        if t >= latest || space.wall || !self.clock.is_monotonic() {
+    pub(crate) fn not_before(&self, latest: Timestamp, t: Timestamp, target: Target<'_>) -> Timestamp {
+        if t >= latest || target.wall || !self.clock.is_monotonic() {
             return t;
         }
         (0..CLOCK_READS).map(|_| self.clock.now()).find(|t| *t >= latest).unwrap_or(t)
@@ -57,7 +57,7 @@ impl Shared {
     /// Decides what is most often asked: a known key in two words that nobody else charges just now.
     #[inline(always)]
     pub(crate) fn decide_known(&self, target: Target<'_>, ident: Ident, request: &Request) -> Option<Decision> {
-        let t = self.now(target.space);
+        let t = self.now(target);
         self.decide_near(t, target, ident, self.shard(ident).pair(ident)?, request)
     }
 
@@ -90,26 +90,43 @@ impl Shared {
     }
 
     pub(crate) fn decide(&self, target: Target<'_>, ident: Ident, request: &Request) -> Decision {
-        if request.peek {
-            return self.with_cells(target, ident, |cells, t| decide_cells(target.policy, cells, t, request, |_| {}));
-        }
-        let shard = self.shard(ident);
-        let mut tries = 0;
-        while let Some((slot, seen)) = shard.find(ident) {
-            let there = self.target_at(target, &seen);
-            let t = self.now(there.space);
-            match self.decide_seen(there, shard, slot, seen, t, request) {
+        let (shard, mut tries) = (self.shard(ident), 0);
+        while let Some((slot, seen)) = shard.find(ident).filter(|(_, seen)| self.is_plain(target, seen, request)) {
+            let t = self.now(target);
+            match self.decide_seen(target, shard, slot, seen, t, request) {
                 Tried::Done(decision) => return decision,
                 Tried::Changed => relax(&mut tries),
                 Tried::Cannot => break,
             }
         }
-        self.with_cells(target, ident, |cells, t| decide_with(target.policy, cells, t, request, |_| {}))
+        self.decide_cells(target, ident, request, |_| {})
+    }
+
+    /// Whether a key that was seen can be decided without the lock of its shard.
+    #[inline]
+    fn is_plain(&self, target: Target<'_>, seen: &Seen, request: &Request) -> bool {
+        target.is_own && seen.rank() == target.space.rank && !request.peek
+    }
+
+    /// Decides a key under the lock of its shard, telling each limit's part.
+    pub(crate) fn decide_cells(
+        &self,
+        target: Target<'_>,
+        ident: Ident,
+        request: &Request,
+        tell: impl FnMut(Detail),
+    ) -> Decision {
+        let decided = self.with_cells(When::Now, target, ident, |cells, t| {
+            let answer = decide_cells(target.policy, cells, t, request, tell);
+            Done { answer, changed: answer.charged > 0 }
+        });
+        decided.unwrap_or_else(|| no_room(self.now(target)))
     }
 
     pub(crate) fn decide_batch<K: AsRef<[u8]>>(
         &self,
         target: Target<'_>,
+        idents_of: &Idents,
         keys: &[K],
         request: &Request,
         decisions: &mut Vec<Decision>,
@@ -117,7 +134,7 @@ impl Shared {
         // In rounds, so that each is short and the fetches of the third are all under way at once.
         let mut idents = [Ident::new(0, 0, 0); BATCH];
         for (ident, key) in idents.iter_mut().zip(keys) {
-            *ident = target.space.ident(key.as_ref());
+            *ident = idents_of.of(key.as_ref());
         }
         let mut pairs = [None; BATCH];
         for (pair, ident) in pairs.iter_mut().zip(&idents[..keys.len()]) {
@@ -126,7 +143,7 @@ impl Shared {
         let near = pairs.iter().flatten().fold(0, |near, pair| near ^ pair.touch());
         // The fetches are wanted, though nothing depends on them.
         std::hint::black_box(near);
-        let t = self.now(target.space);
+        let t = self.now(target);
         for (ident, pair) in idents.iter().zip(pairs).take(keys.len()) {
             match pair.and_then(|pair| self.decide_near(t, target, *ident, pair, request)) {
                 Some(decision) => decisions.push(decision),
@@ -149,10 +166,7 @@ impl Shared {
         if seen.boxed() {
             return self.decide_boxed(target, shard, slot, seen, t, request);
         }
-        if !target.is_own {
-            return Tried::Cannot;
-        }
-        let t = self.not_before(Timestamp::saturating(seen.words[0]), t, target.space);
+        let t = self.not_before(Timestamp::saturating(seen.words[0]), t, target);
         match decide_packed(target.policy, seen.words, t, request) {
             None => Tried::Cannot,
             Some((decision, words)) if words == seen.words || slot.replace(seen, words) => Tried::Done(decision),
@@ -170,34 +184,33 @@ impl Shared {
         request: &Request,
     ) -> Tried {
         let mirror = Mirror::unpack(seen.words);
-        if target.is_own
-            && let Some(refused) = mirror.refusal(target.policy, request, t, target.space.near)
-        {
+        if let Some(refused) = mirror.refusal(target.policy, request, t, target.space.near) {
             return Tried::Done(refused);
         }
         let Some(locked) = slot.lock(seen) else { return Tried::Changed };
         let Some(mut record) = shard.record(mirror.record) else { return Tried::Cannot };
-        let own = &target.space.own;
-        if self.budget.lacks(2 * record.counted) {
+        if !record.is_own() {
+            return Tried::Cannot;
+        }
+        // What a charge may take is taken before it is made; where there is nothing, logs are thinned.
+        let mut reserved = record.growth();
+        if reserved > 0 && !self.budget.take(reserved) {
             record.thin();
+            reserved = 0;
         }
         let mut first_wait = None;
-        let cells = record.cells_of(target.policy, own, target.is_own, t);
-        let t = self.not_before(latest(cells), t, target.space);
+        let cells = record.own_cells();
+        let t = self.not_before(latest(cells), t, target);
         let decision = decide_with(target.policy, cells, t, request, |detail| {
             if !detail.fits {
                 first_wait.get_or_insert(detail.retry_after);
             }
         });
-        let expires_after = if record.is_own() { decision.reset_after } else { record.expires_after(own, t) };
-        if decision.charged > 0 {
-            record.count(&self.budget, target.space.least);
+        if decision.charged > 0 || reserved > 0 {
+            record.count(&self.budget, reserved, target.space.is_callers);
         }
-        let mut mirror = Mirror::of(mirror.record, t.plus(expires_after));
-        // Cells of other limits would make it seem to be as new later than it is.
-        if target.is_own && record.is_own() {
-            mirror.remember(target.policy, &decision, request, first_wait.unwrap_or(Wait::NONE));
-        }
+        let mut mirror = Mirror::of(mirror.record, t.plus(decision.reset_after));
+        mirror.remember(target.policy, &decision, request, first_wait.unwrap_or(Wait::NONE));
         drop(record);
         locked.put(mirror.pack());
         Tried::Done(decision)

@@ -1,78 +1,433 @@
-//! A key in hand: its slot locked and its cells taken out, to be changed and put back. For what is
-//! done under the lock of a shard.
+//! A key taken out of its place: its slot locked and its cells in hand, to be changed and put back. For what is done
+//! under the lock of a shard.
+//!
+//! Everything that keeping a change takes is reserved before the change is made. So a key is never decided on a
+//! state that cannot be kept: where there is no memory, nothing is charged, and the caller goes to a shared bucket
+//! or refuses.
 
-use tollgate_core::{Cell, Timestamp};
+use std::sync::Arc;
+
+use tollgate_core::{Cell, KeyState, Limit, MAX_OTHER_LIMITS, Timestamp};
 
 use crate::budget::Budget;
-use crate::record::{Mirror, Record};
-use crate::shard::{AtCap, Inner, Shard};
-use crate::shared::{Shared, Target, packed};
-use crate::slot::Locked;
+use crate::record::{self, Mirror, Record};
+use crate::shard::{Inner, Shard};
+use crate::shared::Shared;
+use crate::slot::{Form, Locked};
+use crate::space::Space;
+
+/// The time as it matters to what is kept. Limits that begin by the machine's clock are decided by that one and others by
+/// the steady one, and a key may remember both kinds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// By the later of both clocks: from when on the key is kept for as long as it matters.
+    pub(crate) later: Timestamp,
+    /// By the earlier one: what has expired then matters to nothing.
+    pub(crate) earlier: Timestamp,
+}
 
 /// A key in hand. To be put back, or its record is lost.
 pub(crate) struct Held<'a> {
+    shard: &'a Shard,
+    budget: &'a Budget,
     locked: Locked<'a>,
-    pub(crate) record: Record,
-    /// The number of its record, if it had one.
+    /// Who the key is, for a slot that is to be filled; nothing if it has the slot already.
+    new: Option<(u64, u32)>,
+    /// The space whose policy its own cells are of.
+    space: &'a Space,
+    record: Record,
+    /// The number of its record, if it has one or one is reserved for it.
     index: Option<usize>,
+    had_record: bool,
+    /// Bytes taken for what it will keep, beyond those that are counted.
+    reserved: usize,
+    shares: bool,
 }
 
 impl<'a> Held<'a> {
-    pub(crate) fn take(shard: &Shard, locked: Locked<'a>, target: Target<'_>) -> Self {
-        if !locked.seen.boxed() {
-            let cell = target.space.own.limits()[0].unpack(locked.seen.words);
-            return Self { locked, record: Record::of(vec![cell]), index: None };
+    /// The key of a slot.
+    pub(crate) fn known(
+        shared: &'a Shared,
+        shard: &'a Shard,
+        budget: &'a Budget,
+        locked: Locked<'a>,
+    ) -> Option<Self> {
+        let seen = locked.seen;
+        let space = shared.names.space_of(&seen)?;
+        let (record, index) = if seen.boxed() {
+            let index = Mirror::unpack(seen.words).record;
+            (std::mem::take(&mut *shard.record(index)?), Some(index))
+        } else if seen.words == [0, 0] {
+            // It has just got its place, and remembers nothing.
+            (Record::default(), None)
+        } else {
+            (Record::of(vec![space.own.limits().first()?.unpack(seen.words)]), None)
+        };
+        let had_record = index.is_some();
+        Some(Self {
+            shard,
+            budget,
+            locked,
+            new: None,
+            space,
+            record,
+            index,
+            had_record,
+            reserved: 0,
+            shares: seen.shares(),
+        })
+    }
+
+    /// A key that is new, in a free slot.
+    pub(crate) fn new(
+        shard: &'a Shard,
+        budget: &'a Budget,
+        place: Locked<'a>,
+        (print, mark): (u64, u32),
+        space: &'a Space,
+    ) -> Self {
+        Self {
+            shard,
+            budget,
+            locked: place,
+            new: Some((print, mark)),
+            space,
+            record: Record::default(),
+            index: None,
+            had_record: false,
+            reserved: 0,
+            shares: false,
         }
-        let index = Mirror::unpack(locked.seen.words).record;
-        let record = shard.record(index).map(|mut record| std::mem::take(&mut *record));
-        Self { locked, record: record.unwrap_or_default(), index: Some(index) }
     }
 
-    pub(crate) fn cells(&mut self, target: Target<'_>, t: Timestamp) -> &mut [Cell] {
-        self.record.cells_of(target.policy, &target.space.own, target.is_own, t)
+    /// Whether part of what the key used may be in the bucket it shares.
+    pub(crate) fn may_share(&self) -> bool {
+        self.shares || self.new.is_some()
     }
 
-    /// Puts the key back. One that has outgrown its slot gets a record, beyond the cap if need be:
-    /// sending it to a shared bucket would forget what it consumed.
+    /// Whether the key is new.
+    pub(crate) fn is_new(&self) -> bool {
+        self.new.is_some()
+    }
+
+    /// Where the cell of each limit is; nothing for those that the key does not remember.
+    pub(crate) fn places(&self, limits: &[Arc<Limit>]) -> Vec<Option<usize>> {
+        let find =
+            |limit: &Arc<Limit>| self.record.each(&self.space.own).position(|(held, cell)| limit.finds(held, cell));
+        limits.iter().map(find).collect()
+    }
+
+    /// A copy of the cell that a limit finds.
+    pub(crate) fn copy(&self, limit: &Limit) -> Option<Cell> {
+        let found = self.record.each(&self.space.own).find(|(held, cell)| limit.finds(held, cell));
+        found.map(|(_, cell)| cell.clone())
+    }
+
+    /// All that is remembered, copied.
+    pub(crate) fn state(&self) -> KeyState {
+        self.record.state(&self.space.own)
+    }
+
+    /// Forgets what has expired of a key that remembers many limits.
+    fn forget_expired(&mut self, at: Moment) {
+        if self.had_record && !self.record.is_own() {
+            let mut state = self.record.take_state(&self.space.own);
+            state.forget_expired(at.earlier);
+            self.record.put_mixed(state);
+        }
+    }
+
+    /// Whether the key can remember these limits beside what it has: callers choose texts, and a key does not
+    /// remember more of them than [`MAX_OTHER_LIMITS`].
+    pub(crate) fn has_place_for(&mut self, limits: &[Arc<Limit>], at: Moment) -> bool {
+        self.forget_expired(at);
+        self.others(limits, at) <= MAX_OTHER_LIMITS
+    }
+
+    /// How many cells it has that are of none of these limits and still matter.
+    fn others(&self, limits: &[Arc<Limit>], at: Moment) -> usize {
+        others(self.record.each(&self.space.own), limits, at.earlier).count()
+    }
+
+    /// The limit that a cell in two words is charged under, if it is charged and the numbers are others than it is packed
+    /// by: to stay there it needs a policy of its name that packs it.
+    pub(crate) fn repacked<'l>(&self, limits: &'l [Arc<Limit>], places: &[Option<usize>]) -> Option<&'l Arc<Limit>> {
+        let (limit, _) = limits.iter().zip(places).find(|(_, place)| place.is_some())?;
+        (!self.had_record && self.space.own.limits().first() != Some(limit)).then_some(limit)
+    }
+
+    /// Reserves what keeping the cells of `limits` takes after a charge: those of `places`, and the others as they are
+    /// in `new`. `own` is the space of a policy that has just these limits. Returns whether there is room; if not,
+    /// nothing is reserved.
+    pub(crate) fn reserve_all(
+        &mut self,
+        inner: &mut Inner,
+        (limits, own): (&[Arc<Limit>], Option<&Space>),
+        places: &[Option<usize>],
+        new: &[Option<Cell>],
+        at: Moment,
+    ) -> bool {
+        let others = self.others(limits, at);
+        let becomes_own = own.filter(|_| others == 0);
+        if becomes_own.is_some_and(|space| space.packs) && !self.had_record {
+            return true;
+        }
+        let filed = &self.space.own;
+        let kept = places.iter().flatten().filter_map(|place| self.record.each(filed).nth(*place));
+        let kept: Vec<&Cell> = kept.map(|(_, cell)| cell).chain(new.iter().flatten()).collect();
+        let growth: usize = kept.iter().map(|cell| record::growth(cell)).sum();
+        let bytes = if becomes_own.is_some() {
+            record::own_record_bytes(kept.into_iter())
+        } else {
+            let new = limits.iter().zip(new).filter_map(|(limit, cell)| Some((limit, cell.as_ref()?)));
+            record::mixed_record_bytes(self.record.each(filed).chain(new), self.space.is_callers)
+        };
+        self.take(inner, (bytes + growth).saturating_sub(self.record.counted))
+    }
+
+    /// Reserves what charging the cells of `places` takes where they are, or thins their logs so that it takes nothing.
+    pub(crate) fn reserve_growth(&mut self, places: &[Option<usize>]) {
+        if !self.had_record {
+            return;
+        }
+        let kept = places.iter().flatten().filter_map(|place| self.record.each(&self.space.own).nth(*place));
+        let growth = kept.map(|(_, cell)| record::growth(cell)).sum();
+        if self.budget.take(growth) {
+            self.reserved += growth;
+        } else {
+            self.record.thin();
+        }
+    }
+
+    /// Takes memory for `bytes` more, and a record if it has none.
+    fn take(&mut self, inner: &mut Inner, bytes: usize) -> bool {
+        if !self.budget.take(bytes) {
+            return false;
+        }
+        if self.index.is_none() {
+            self.index = self.shard.reserve_record(inner, self.budget);
+        }
+        if self.index.is_none() {
+            self.budget.give_back(bytes);
+            return false;
+        }
+        self.reserved += bytes;
+        true
+    }
+
+    /// Takes out the cell at a place.
+    pub(crate) fn lend(&mut self, place: usize) -> Option<Cell> {
+        self.record.lend(&self.space.own, place)
+    }
+
+    /// Puts a cell back into its place.
+    pub(crate) fn give(&mut self, place: usize, cell: Cell) {
+        self.record.give(place, None, cell);
+    }
+
+    /// From now on part of what the key uses is in the bucket it shares.
+    pub(crate) fn share(&mut self) {
+        self.shares = true;
+    }
+
+    /// Puts the key back after it was looked at and nothing else.
+    pub(crate) fn leave_untouched(self) {
+        if let Some(mut place) = self.index.and_then(|index| self.shard.record(index)) {
+            *place = self.record;
+        }
+    }
+
+    /// Puts the key back after nothing was charged: at most a clock was corrected.
+    pub(crate) fn leave(self, inner: &mut Inner, at: Moment) {
+        self.put_back(inner, at, None);
+    }
+
+    /// Puts the key back, all its cells being where they were: nothing was charged, or there was memory for nothing
+    /// else. `alone` is the space that packs a cell which was charged under other numbers. Returns whether the key could be
+    /// kept so; if not, it is as it was.
     pub(crate) fn put_back(
         mut self,
-        shared: &Shared,
-        shard: &Shard,
         inner: &mut Inner,
-        budget: &Budget,
-        target: Target<'_>,
-        t: Timestamp,
-    ) {
-        let own = &target.space.own;
-        if let Some(index) = self.index {
-            let expires = t.plus(self.record.expires_after(own, t));
-            self.record.count(budget, target.space.least);
-            if let Some(mut place) = shard.record(index) {
-                *place = self.record;
+        at: Moment,
+        alone: Option<&'a Space>,
+    ) -> bool {
+        if self.new.is_some() {
+            self.release(inner);
+            self.shard.unplace(self.locked);
+            return true;
+        }
+        let form = Form { shares: self.shares, ..self.locked.seen.form() };
+        if self.had_record {
+            self.file(form, at);
+            return true;
+        }
+        self.release(inner);
+        let space = alone.unwrap_or(self.space);
+        let Some(cell) = self.record.own_cells().first() else { return true };
+        let Some(words) = space.own.limits().first().and_then(|limit| limit.pack(cell)) else { return false };
+        let form = Form { rank: space.rank, ..form };
+        if words != self.locked.seen.words || form != self.locked.seen.form() {
+            self.locked.put_as(form, words);
+        }
+        true
+    }
+
+    /// Puts the key back with all cells of the limits it was charged under, for which room was reserved. Returns whether
+    /// that could be kept; if not, the key is as it was.
+    pub(crate) fn put_all(
+        mut self,
+        inner: &mut Inner,
+        (limits, own): (&[Arc<Limit>], Option<&'a Space>),
+        places: &[Option<usize>],
+        cells: Vec<Cell>,
+        at: Moment,
+    ) -> bool {
+        let mut state = self.record.take_state(&self.space.own);
+        for ((limit, place), cell) in limits.iter().zip(places).zip(cells) {
+            match place {
+                Some(place) => _ = state.replace(*place, Some(limit), cell),
+                None => state.keep(Arc::clone(limit), cell),
             }
-            self.locked.put(Mirror::of(index, expires).pack());
-            return;
         }
-        if self.record.is_own()
-            && let Some(words) = packed(target, self.record.cells_of(own, own, true, t))
-        {
-            self.locked.put(words);
-            return;
-        }
-        if let Some(words) = shared.keep(shard, inner, budget, target, self.record, t, AtCap::Pass) {
-            self.locked.put_boxed(words);
+        let is_alone = others(state.each(), limits, at.earlier).next().is_none();
+        match own.filter(|_| is_alone) {
+            Some(space) => self.put_own(inner, space, state.into_cells(limits), at),
+            None => {
+                // What lives by several clocks is forgotten by the one that is not set back or ahead.
+                self.space = own.filter(|own| self.space.wall && !own.wall).unwrap_or(self.space);
+                self.put_mixed(inner, state, at)
+            }
         }
     }
 
-    /// A copy of the policy's cells, leaving the key as it is.
-    pub(crate) fn copy_of(shard: &Shard, locked: Locked<'a>, target: Target<'_>, t: Timestamp) -> Vec<Cell> {
-        let mut held = Self::take(shard, locked, target);
-        let cells = held.cells(target, t).to_vec();
-        if let Some(index) = held.index
-            && let Some(mut place) = shard.record(index)
-        {
-            *place = held.record;
+    /// Keeps the cells of a space's own policy, in two words if they fit.
+    fn put_own(mut self, inner: &mut Inner, space: &'a Space, cells: Vec<Cell>, at: Moment) -> bool {
+        self.space = space;
+        let form = Form { rank: space.rank, boxed: true, shares: self.shares };
+        let cell = cells.first().filter(|_| space.packs);
+        if let Some(words) = cell.and_then(|cell| space.own.limits().first()?.pack(cell)) {
+            self.drop_record(inner);
+            self.fill(Form { boxed: false, ..form }, words);
+            return true;
         }
-        cells
+        if self.index.is_none() && !self.take(inner, record::own_record_bytes(cells.iter())) {
+            return self.undo(inner);
+        }
+        self.record.put_own(cells);
+        self.file(form, at);
+        true
     }
+
+    /// Keeps cells with their limits.
+    fn put_mixed(mut self, inner: &mut Inner, mut state: KeyState, at: Moment) -> bool {
+        state.shrink();
+        let bytes = record::mixed_record_bytes(state.each(), self.space.is_callers);
+        if self.index.is_none() && !self.take(inner, bytes) {
+            return self.undo(inner);
+        }
+        self.record.put_mixed(state);
+        let form = Form { rank: self.space.rank, boxed: true, shares: self.shares };
+        self.file(form, at);
+        true
+    }
+
+    /// Puts a state in the place of all that the key remembered; returns whether there was room for it. If not, the key
+    /// is as it was.
+    pub(crate) fn put_state(
+        mut self,
+        inner: &mut Inner,
+        (limits, own): (&[Arc<Limit>], Option<&'a Space>),
+        state: KeyState,
+        at: Moment,
+    ) -> bool {
+        let is_own = state.each().count() == limits.len() && limits.iter().all(|limit| state.position(limit).is_some());
+        let own = own.filter(|_| is_own);
+        let bytes = match own {
+            Some(_) => record::own_record_bytes(state.each().map(|(_, cell)| cell).collect::<Vec<_>>().into_iter()),
+            None => record::mixed_record_bytes(state.each(), self.space.is_callers),
+        };
+        if !own.is_some_and(|space| space.packs) && !self.take(inner, bytes.saturating_sub(self.record.counted)) {
+            return self.undo(inner);
+        }
+        drop(self.record.take_state(&self.space.own));
+        match own {
+            Some(space) => self.put_own(inner, space, state.into_cells(limits), at),
+            None => self.put_mixed(inner, state, at),
+        }
+    }
+
+    /// Forgets the key.
+    pub(crate) fn forget(mut self, inner: &mut Inner) {
+        if self.new.is_some() {
+            self.release(inner);
+            self.shard.unplace(self.locked);
+            return;
+        }
+        self.drop_record(inner);
+        self.shard.clear(self.locked);
+    }
+
+    /// Leaves the key as it was.
+    fn undo(mut self, inner: &mut Inner) -> bool {
+        self.release(inner);
+        if self.new.is_some() {
+            self.shard.unplace(self.locked);
+        } else if let Some(mut place) = self.index.and_then(|index| self.shard.record(index)) {
+            // Only states that are replaced as a whole come here with a record, and theirs is still to be had.
+            *place = self.record;
+        }
+        false
+    }
+
+    /// Keeps the record and lets the slot tell of it.
+    fn file(mut self, form: Form, at: Moment) {
+        let Some(index) = self.index else { return };
+        let expires = at.later.plus(self.record.expires_after(&self.space.own, at.later));
+        self.record.count(self.budget, self.reserved, self.space.is_callers);
+        if let Some(mut place) = self.shard.record(index) {
+            *place = self.record;
+        }
+        let words = Mirror::of(index, expires).pack();
+        match self.new {
+            Some((print, mark)) => self.locked.fill(print, mark, form, words),
+            None => self.locked.put_as(form, words),
+        }
+    }
+
+    /// Fills the slot with packed words.
+    fn fill(self, form: Form, words: [u64; 2]) {
+        match self.new {
+            Some((print, mark)) => self.locked.fill(print, mark, form, words),
+            None => self.locked.put_as(form, words),
+        }
+    }
+
+    /// Gives back what was reserved and is not used.
+    fn release(&mut self, inner: &mut Inner) {
+        self.budget.give_back(std::mem::take(&mut self.reserved));
+        if !self.had_record
+            && let Some(index) = self.index.take()
+        {
+            self.shard.unkeep(inner, index, self.budget);
+        }
+    }
+
+    /// Gives back its record too, whose cells are nowhere any more.
+    fn drop_record(&mut self, inner: &mut Inner) {
+        self.release(inner);
+        if let Some(index) = self.index.take() {
+            self.budget.give_back(std::mem::take(&mut self.record).counted);
+            self.shard.unkeep(inner, index, self.budget);
+        }
+    }
+}
+
+/// The cells that are of none of these limits and still matter.
+fn others<'a>(
+    cells: impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)>,
+    limits: &'a [Arc<Limit>],
+    t: Timestamp,
+) -> impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)> {
+    let is_asked = |limit: &Limit, cell: &Cell| limits.iter().any(|own| own.finds(limit, cell));
+    cells.filter(move |(limit, cell)| !is_asked(limit, cell) && limit.remembers(cell, t))
 }

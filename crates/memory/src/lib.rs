@@ -7,8 +7,10 @@
 //! |---|---|
 //! | `memory.rs` | the store as its callers see it |
 //! | `decide.rs` | deciding a known key, without a lock |
-//! | `shared.rs` | what clones share, and what needs the lock of a shard |
-//! | `together.rs`, `held.rs` | several keys at once; a key in hand |
+//! | `shared.rs` | what clones share |
+//! | `draw.rs`, `held.rs` | deciding under the lock of a shard: a policy's cells, drawn from where they are kept; a key in hand |
+//! | `overflow.rs` | the buckets that keys share when there is no memory for their own |
+//! | `together.rs` | several keys at once |
 //! | `replay.rs` | what was decided before, told again; a key's state, out and in |
 //! | `shard.rs` | the table: two buckets a key, grown one at a time |
 //! | `slot.rs` | a key's place: four atomic words, no lock to read |
@@ -23,10 +25,12 @@
 mod budget;
 mod clock;
 mod decide;
+mod draw;
 mod held;
 mod ident;
 mod memory;
 mod names;
+mod overflow;
 mod record;
 mod replay;
 mod seam;

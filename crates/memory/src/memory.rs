@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tollgate_core::{Cell, Clock, Cost, Decision, Detail, Policy, Request, StoreError, Timestamp, Together};
 
 use crate::clock::Source;
-use crate::decide::{BATCH, decide_cells};
-use crate::ident::{Ident, NAME_BITS, Secret};
+use crate::decide::BATCH;
+use crate::draw::Done;
+use crate::ident::{Ident, Idents, NAME_BITS, Secret};
 use crate::shard::Shard;
 use crate::shared::{Shared, Target, When};
-use crate::space::Space;
-use crate::sync::Ordering;
+use crate::space::{Space, is_wall};
 
 /// The cap unless another is given: 64 MiB.
 pub const DEFAULT_CAP: usize = 64 << 20;
@@ -51,6 +51,10 @@ pub struct Prepared {
     policy: Option<Arc<Policy>>,
     /// Whether it has the limits of the space's own, if perhaps another mode.
     is_own: bool,
+    /// Whether the machine's clock decides it.
+    wall: bool,
+    /// Who keys are under its name.
+    idents: Idents,
 }
 
 impl Prepared {
@@ -60,13 +64,14 @@ impl Prepared {
     }
 
     /// Who a key is under its name.
+    #[inline]
     pub(crate) fn ident(&self, key: &[u8]) -> Ident {
-        self.space.ident(key)
+        self.idents.of(key)
     }
 
     #[inline]
     pub(crate) fn target(&self) -> Target<'_> {
-        Target { space: &self.space, policy: self.policy(), is_own: self.is_own }
+        Target { space: &self.space, policy: self.policy(), is_own: self.is_own, wall: self.wall }
     }
 }
 
@@ -97,8 +102,26 @@ impl Memory {
     /// Makes a policy known, so that checks need not look for its name.
     pub fn prepare(&self, policy: &Policy) -> Result<Prepared, StoreError> {
         let (space, is_own) = self.shared.space(policy)?;
-        let same = is_own && space.own.mode() == policy.mode();
-        Ok(Prepared { policy: (!same).then(|| Arc::new(policy.clone())), space, is_own })
+        let idents = space.idents.clone();
+        Ok(Self::prepared(policy, space, is_own, idents))
+    }
+
+    /// As [`Memory::prepare`], for a policy whose name and limits a caller chose. Its keys are others than those of a
+    /// policy that [`Memory::prepare`] made of the same name, and the name takes nothing: there may be any number.
+    pub fn prepare_for_caller(&self, policy: &Policy) -> Result<Prepared, StoreError> {
+        let (space, is_own) = self.shared.space(&policy.without_name())?;
+        let idents = match policy.name() {
+            "" => space.idents.clone(),
+            name => Idents::new(&self.shared.facts.secret, name, space.name),
+        };
+        Ok(Self::prepared(policy, space, is_own, idents))
+    }
+
+    fn prepared(policy: &Policy, space: Arc<Space>, is_own: bool, idents: Idents) -> Prepared {
+        let same = is_own && space.own.mode() == policy.mode() && space.own.name() == policy.name();
+        let policy = (!same).then(|| Arc::new(policy.clone()));
+        let wall = is_wall(policy.as_deref().unwrap_or(&space.own));
+        Prepared { policy, space, is_own, wall, idents }
     }
 
     /// Decides and charges.
@@ -106,7 +129,7 @@ impl Memory {
     #[inline(always)]
     pub fn check(&self, policy: &Prepared, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
         StoreError::check_key(key)?;
-        let (target, ident) = (policy.target(), policy.space.ident(key));
+        let (target, ident) = (policy.target(), policy.ident(key));
         if let Some(decision) = self.shared.decide_known(target, ident, request) {
             return Ok(decision);
         }
@@ -128,10 +151,7 @@ impl Memory {
         StoreError::check_key(key)?;
         let target = policy.target();
         let mut details = Vec::with_capacity(target.policy.limits().len());
-        let decision = self.shared.with_cells(target, policy.space.ident(key), |cells, t| {
-            details.clear();
-            decide_cells(target.policy, cells, t, request, |detail| details.push(detail))
-        });
+        let decision = self.shared.decide_cells(target, policy.ident(key), request, |detail| details.push(detail));
         Ok((decision, details))
     }
 
@@ -148,7 +168,7 @@ impl Memory {
         decisions.clear();
         decisions.reserve(keys.len());
         for batch in keys.chunks(BATCH) {
-            self.shared.decide_batch(policy.target(), batch, request, decisions);
+            self.shared.decide_batch(policy.target(), &policy.idents, batch, request, decisions);
         }
         Ok(())
     }
@@ -156,7 +176,7 @@ impl Memory {
     /// Decides several keys together: all are charged or none is.
     pub fn check_all(&self, items: &[(&Prepared, &[u8], Cost)]) -> Result<Together, StoreError> {
         items.iter().try_for_each(|(_, key, _)| StoreError::check_key(key))?;
-        let idents = items.iter().map(|(policy, key, cost)| (policy.target(), policy.space.ident(key), *cost));
+        let idents = items.iter().map(|(policy, key, cost)| (policy.target(), policy.ident(key), *cost));
         self.shared.decide_all(idents.collect())
     }
 
@@ -164,22 +184,26 @@ impl Memory {
     pub fn reset(&self, policy: &Prepared, key: &[u8]) -> Result<(), StoreError> {
         StoreError::check_key(key)?;
         let target = policy.target();
-        self.shared.reset(When::Now, target, policy.space.ident(key));
+        self.shared.reset(When::Now, target, policy.ident(key));
         Ok(())
     }
 
     /// Gives back what is still held of `units` charged at `at`; answers the units given back.
     pub fn refund(&self, policy: &Prepared, key: &[u8], units: Cost, at: Timestamp) -> Result<u64, StoreError> {
         StoreError::check_key(key)?;
-        let target = policy.target();
-        let refund = |cells: &mut [Cell], t| tollgate_core::refund(target.policy, cells, t, units.get(), at);
-        Ok(self.shared.with_cells(target, policy.space.ident(key), refund))
+        Ok(self.shared.refund(When::Now, policy.target(), policy.ident(key), units.get(), at))
     }
 
     /// Does `act` to the key's cells, those of the policy in its order, at the time it is given; for
-    /// dialects, whose keys may be of any length. It may be done twice, the first time for nothing.
-    pub fn act<R>(&self, policy: &Prepared, key: &[u8], act: impl FnMut(&mut [Cell], Timestamp) -> R) -> R {
-        self.shared.with_cells(policy.target(), policy.space.ident(key), act)
+    /// dialects, whose keys may be of any length. It is not done if there is no memory to keep what it may change.
+    pub fn act<R>(
+        &self,
+        policy: &Prepared,
+        key: &[u8],
+        act: impl FnOnce(&mut [Cell], Timestamp) -> R,
+    ) -> Result<R, StoreError> {
+        let act = |cells: &mut [Cell], t| Done { answer: act(cells, t), changed: true };
+        self.shared.with_cells(When::Now, policy.target(), policy.ident(key), act).ok_or(StoreError::Full)
     }
 
     /// What the store holds.
@@ -187,10 +211,10 @@ impl Memory {
         let shared = &self.shared;
         Stats {
             keys: shared.shards.iter().map(Shard::keys).sum(),
-            bytes: shared.budget.used() + shared.overflow_budget.used(),
-            cap: shared.budget.cap(),
-            overflow_buckets: shared.overflow.get().map_or(0, Shard::keys),
-            overflow_decisions: shared.overflowed.load(Ordering::Relaxed),
+            bytes: shared.used(),
+            cap: shared.cap,
+            overflow_buckets: shared.overflow.shards().map(Shard::keys).sum(),
+            overflow_decisions: shared.overflow.decisions(),
         }
     }
 }

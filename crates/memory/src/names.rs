@@ -1,18 +1,19 @@
 //! Policy names and their policies: keys under a name have state of their own.
 //!
 //! Each of the first 64 policies of a name has a space, in the order they came. Policies that come later
-//! decide too, on records: whoever chooses policies chooses no more than these.
+//! decide too, on records: callers who choose policies choose no more than these. Names that callers bring have no
+//! number of their own: their keys are told apart by their identities, and share the spaces of bare text.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
 
-use tollgate_core::{Policy, StoreError};
+use tollgate_core::{Limit, Policy, StoreError};
 
-use crate::ident::{Ident, Secret};
+use crate::ident::Ident;
 use crate::memory::MOST_NAMES;
 use crate::segments::Segments;
 use crate::slot::Seen;
-use crate::space::{RANK_BITS, Space};
+use crate::space::{Facts, RANK_BITS, Space};
 
 /// The most policies of a name that have a space.
 pub(crate) const MOST_RANKS: usize = 1 << RANK_BITS;
@@ -28,10 +29,14 @@ pub(crate) struct Names {
     bare: OnceLock<u16>,
 }
 
-/// The numbers of names, in the order they came.
+/// The numbers of names.
 #[derive(Debug, Default)]
 struct Numbers {
     of: HashMap<Box<str>, u16>,
+    /// Numbers below `next` that no name has.
+    free: Vec<u16>,
+    /// The first number that no name had yet.
+    next: u16,
     /// Spaces beside the first of each name, those of bare text aside.
     more: usize,
 }
@@ -44,36 +49,38 @@ impl Names {
     /// The space of a policy, and whether it is the policy's own. One that comes too late for that uses the
     /// first of its name.
     #[inline]
-    pub(crate) fn space(
-        &self,
-        policy: &Policy,
-        secret: &Secret,
-        monotonic: bool,
-    ) -> Result<(Arc<Space>, bool), StoreError> {
+    pub(crate) fn space(&self, policy: &Policy, facts: &Facts) -> Result<(Arc<Space>, bool), StoreError> {
         loop {
             // What was added is known, or what it would take is gone.
             match self.known(policy) {
-                Some(known) => return Ok(known),
-                None => self.add(policy, secret, monotonic)?,
+                Some((space, is_own)) => return Ok((Arc::clone(space), is_own)),
+                None => self.add(policy, facts)?,
             }
         }
     }
 
+    /// The space of a policy of one limit that packs, under the name of another space; nothing if it has none and can
+    /// have none.
+    pub(crate) fn space_of_one(&self, limit: &Arc<Limit>, beside: &Space, facts: &Facts) -> Option<&Space> {
+        let alone = beside.own.only(limit);
+        if self.known(&alone).is_none() {
+            self.add(&alone, facts).ok()?;
+        }
+        let (space, is_own) = self.known(&alone)?;
+        (is_own && space.packs).then_some(space)
+    }
+
     /// Makes a space for a policy, if it may have one.
     #[cold]
-    fn add(&self, policy: &Policy, secret: &Secret, monotonic: bool) -> Result<(), StoreError> {
+    fn add(&self, policy: &Policy, facts: &Facts) -> Result<(), StoreError> {
         let mut numbers = self.numbers.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if numbers.of.len() >= MOST_NAMES && !numbers.of.contains_key(policy.name()) {
-            return Err(StoreError::Names(MOST_NAMES));
-        }
-        let next = numbers.of.len() as u16;
-        let number = *numbers.of.entry(policy.name().into()).or_insert(next);
+        let number = numbers.of(policy.name()).ok_or(StoreError::Names(MOST_NAMES))?;
         self.list.extend(usize::from(number), Name::default);
         let name = self.list.get(usize::from(number)).ok_or(StoreError::Names(MOST_NAMES))?;
         if let Some(rank) = name.next().filter(|rank| *rank == 0 || numbers.may_grow(policy))
             && name.of(policy).is_none()
         {
-            name.add(Arc::new(Space::new(policy.clone(), number, rank, secret, monotonic)));
+            name.add(Arc::new(Space::new(policy.clone(), number, rank, facts)));
             numbers.more += usize::from(rank > 0 && !policy.name().is_empty());
         }
         if policy.name().is_empty() {
@@ -84,7 +91,7 @@ impl Names {
 
     /// The same; nothing if there is a space to be made.
     #[inline]
-    fn known(&self, policy: &Policy) -> Option<(Arc<Space>, bool)> {
+    fn known(&self, policy: &Policy) -> Option<(&Arc<Space>, bool)> {
         let (number, may_grow) = match self.bare.get() {
             Some(number) if policy.name().is_empty() => (*number, true),
             _ => {
@@ -94,9 +101,32 @@ impl Names {
         };
         let name = self.list.get(usize::from(number))?;
         if let Some(space) = name.of(policy) {
-            return Some((Arc::clone(space), true));
+            return Some((space, true));
         }
-        if may_grow && name.next().is_some() { None } else { Some((Arc::clone(name.get(0)?), false)) }
+        if may_grow && name.next().is_some() { None } else { Some((name.get(0)?, false)) }
+    }
+
+    /// Keeps numbers for names of a snapshot, which are part of their keys' identities.
+    pub(crate) fn reserve<'a>(&self, names: impl Iterator<Item = (u16, &'a str)>) {
+        let mut numbers = self.numbers.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for (number, name) in names {
+            while numbers.next < number {
+                let free = numbers.next;
+                numbers.free.push(free);
+                numbers.next += 1;
+            }
+            numbers.next = number + 1;
+            numbers.of.insert(name.into(), number);
+        }
+    }
+
+    /// Gives back the numbers of names that turned out to have neither keys nor a policy.
+    pub(crate) fn give_back_unused(&self) {
+        let mut numbers = self.numbers.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let is_used = |number: u16| self.list.get(usize::from(number)).is_some_and(|name| name.get(0).is_some());
+        let unused: Vec<u16> = numbers.of.values().copied().filter(|number| !is_used(*number)).collect();
+        numbers.of.retain(|_, number| is_used(*number));
+        numbers.free.extend(unused);
     }
 
     /// The space that packed what was seen.
@@ -107,14 +137,28 @@ impl Names {
 
     /// Every space, by name and rank.
     pub(crate) fn spaces(&self) -> impl Iterator<Item = &Arc<Space>> {
-        let names = (0..).map_while(|number| self.list.get(number).filter(|name| name.get(0).is_some()));
-        names.flat_map(Name::spaces)
+        let next = self.numbers.read().unwrap_or_else(|poisoned| poisoned.into_inner()).next;
+        (0..usize::from(next)).filter_map(|number| self.list.get(number)).flat_map(Name::spaces)
     }
 }
 
 impl Numbers {
     fn may_grow(&self, policy: &Policy) -> bool {
         self.more < MOST_MORE || policy.name().is_empty()
+    }
+
+    /// The number of a name, which it gets if it has none; nothing if there is none left.
+    fn of(&mut self, name: &str) -> Option<u16> {
+        if let Some(number) = self.of.get(name) {
+            return Some(*number);
+        }
+        let number = self.free.pop().or_else(|| {
+            let next = self.next;
+            (usize::from(next) < MOST_NAMES).then(|| self.next += 1)?;
+            Some(next)
+        })?;
+        self.of.insert(name.into(), number);
+        Some(number)
     }
 }
 
@@ -191,6 +235,11 @@ fn sum(policy: &Policy) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ident::Secret;
+
+    fn facts() -> Facts {
+        Facts { secret: Secret([1, 2, 3]), is_monotonic: true, overflow_bytes: 1 << 20 }
+    }
 
     fn policy(text: &str) -> Policy {
         text.parse().unwrap()
@@ -198,31 +247,31 @@ mod tests {
 
     #[test]
     fn a_name_finds_each_of_its_policies_and_takes_no_more_than_64() {
-        let (name, secret) = (Name::default(), Secret([1, 2, 3]));
+        let name = Name::default();
         let texts: Vec<String> = (1..=MOST_RANKS).map(|count| format!("{count}/min gcra")).collect();
         for (place, text) in texts.iter().enumerate() {
             assert!(name.of(&policy(text)).is_none());
             let rank = name.next().unwrap();
             assert_eq!(usize::from(rank), place);
-            name.add(Arc::new(Space::new(policy(text), 5, rank, &secret, true)));
+            name.add(Arc::new(Space::new(policy(text), 5, rank, &facts())));
         }
         assert_eq!(name.next(), None);
         assert!(name.of(&policy("65/min gcra")).is_none() && name.of(&policy("1/min fixed")).is_none());
         for (place, text) in texts.iter().enumerate() {
             let (found, got) = (name.of(&policy(text)).unwrap(), name.get(place as u8).unwrap());
             assert!(Arc::ptr_eq(found, got) && found.own.limits() == policy(text).limits());
-            assert_eq!(found.ident(b"k"), name.get(0).unwrap().ident(b"k"), "a key is the same under all of them");
+            assert_eq!(found.idents.of(b"k"), name.get(0).unwrap().idents.of(b"k"), "a key is the same under all of them");
         }
         assert_eq!(name.spaces().count(), MOST_RANKS);
     }
 
     #[test]
     fn names_that_take_all_spaces_leave_those_of_bare_text() {
-        let (names, secret) = (Names::new(), Secret([1, 2, 3]));
+        let names = Names::new();
         let space = |name: &str, count: usize| {
             let policy = policy(&format!("{count}/min gcra"));
             let policy = if name.is_empty() { policy } else { policy.with_name(name).unwrap() };
-            names.space(&policy, &secret, true).ok().map(|(space, is_own)| (space.rank, is_own))
+            names.space(&policy, &facts()).ok().map(|(space, is_own)| (space.rank, is_own))
         };
         // As many names as may be, the last for bare text, and more policies than have spaces.
         for number in 0..MOST_NAMES - 1 {
@@ -242,9 +291,9 @@ mod tests {
 
     #[test]
     fn limits_of_the_same_numbers_are_told_apart() {
-        let (name, secret) = (Name::default(), Secret([1, 2, 3]));
+        let name = Name::default();
         for (rank, text) in ["9/s", "7/min gcra", "7/min fixed", "7/min gcra burst=3"].iter().enumerate() {
-            name.add(Arc::new(Space::new(policy(text), 0, rank as u8, &secret, true)));
+            name.add(Arc::new(Space::new(policy(text), 0, rank as u8, &facts())));
         }
         assert_eq!(name.of(&policy("7/min fixed")).map(|space| space.rank), Some(2));
         assert_eq!(name.of(&policy("7/min gcra burst=3")).map(|space| space.rank), Some(3));

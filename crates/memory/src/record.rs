@@ -8,9 +8,11 @@
 //! words[1]   63 .. 18 expires - refused until (us), all ones if not refused   17 .. 0 record, low
 //! ```
 
+use std::sync::Arc;
+
+use tollgate_core::{Cell, Decision, KeyState, Limit, Micros, Mode, Policy, Request, Source, Timestamp, Wait, Writer};
+
 use crate::budget::Budget;
-use crate::shared::Target;
-use tollgate_core::{Cell, Decision, KeyState, Micros, Mode, Policy, Request, Source, Timestamp, Wait, Writer};
 
 /// The bits of a record's number, and so the most records of a shard.
 pub(crate) const MOST_RECORDS: usize = 1 << (HIGH_BITS + LOW_BITS);
@@ -38,8 +40,8 @@ enum Cells {
     One(Cell),
     /// The same, of several.
     Several(Box<[Cell]>),
-    /// Under another.
-    Changed(Box<KeyState>),
+    /// Of limits that no one policy has, or of a policy without a space.
+    Mixed(Box<KeyState>),
 }
 
 impl Record {
@@ -47,22 +49,15 @@ impl Record {
     pub(crate) fn of(cells: Vec<Cell>) -> Self {
         let cells = match <[Cell; 1]>::try_from(cells) {
             Ok([cell]) => Cells::One(cell),
+            Err(cells) if cells.is_empty() => Cells::Free,
             Err(cells) => Cells::Several(cells.into()),
         };
         Self { cells, counted: 0 }
     }
 
-    /// The record of a key under the target's policy.
-    pub(crate) fn new(target: Target<'_>, cells: Vec<Cell>) -> Self {
-        if target.is_own {
-            return Self::of(cells);
-        }
-        Self::changed(KeyState::of(target.policy, cells))
-    }
-
-    /// The record of a key whose policy changed.
-    pub(crate) fn changed(state: KeyState) -> Self {
-        Self { cells: Cells::Changed(Box::new(state)), counted: 0 }
+    /// The record of cells with their limits.
+    pub(crate) fn mixed(state: KeyState) -> Self {
+        Self { cells: Cells::Mixed(Box::new(state)), counted: 0 }
     }
 
     /// Whether its cells are those of the space's own policy.
@@ -71,30 +66,66 @@ impl Record {
         matches!(self.cells, Cells::One(_) | Cells::Several(_))
     }
 
-    /// The cells of `policy`; `own` is the own policy of the key's space.
+    /// The cells of the space's own policy, in its order; none if it has others too.
     #[inline]
-    pub(crate) fn cells_of(&mut self, policy: &Policy, own: &Policy, is_own: bool, t: Timestamp) -> &mut [Cell] {
-        if !is_own || !self.is_own() {
-            return self.change(own).cells_of(policy, t);
-        }
+    pub(crate) fn own_cells(&mut self) -> &mut [Cell] {
         match &mut self.cells {
             Cells::One(cell) => std::slice::from_mut(cell),
             Cells::Several(cells) => cells,
-            Cells::Free | Cells::Changed(_) => &mut [],
+            Cells::Free | Cells::Mixed(_) => &mut [],
         }
     }
 
-    fn change(&mut self, own: &Policy) -> &mut KeyState {
-        if !matches!(self.cells, Cells::Changed(_)) {
-            let cells = match std::mem::take(&mut self.cells) {
-                Cells::One(cell) => vec![cell],
-                Cells::Several(cells) => cells.into_vec(),
-                Cells::Free | Cells::Changed(_) => Vec::new(),
-            };
-            self.cells = Cells::Changed(Box::new(KeyState::of(own, cells)));
+    /// Every cell with its limit; `own` is the own policy of the key's space.
+    pub(crate) fn each<'a>(&'a self, own: &'a Policy) -> impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)> {
+        let (cells, mixed): (&[Cell], _) = match &self.cells {
+            Cells::Free => (&[], None),
+            Cells::One(cell) => (std::slice::from_ref(cell), None),
+            Cells::Several(cells) => (cells, None),
+            Cells::Mixed(state) => (&[], Some(state.each())),
+        };
+        own.limits().iter().zip(cells).chain(mixed.into_iter().flatten())
+    }
+
+    /// Takes the cell at a place out, leaving one as new.
+    pub(crate) fn lend(&mut self, own: &Policy, place: usize) -> Option<Cell> {
+        let fresh = self.each(own).nth(place)?.0.fresh();
+        match &mut self.cells {
+            Cells::Mixed(state) => state.replace(place, None, fresh),
+            _ => self.own_cells().get_mut(place).map(|cell| std::mem::replace(cell, fresh)),
         }
-        let Cells::Changed(state) = &mut self.cells else { unreachable!("it has just been made one") };
-        state
+    }
+
+    /// Puts a cell back into its place; `limit` if it was charged under other numbers than are filed.
+    pub(crate) fn give(&mut self, place: usize, limit: Option<&Arc<Limit>>, cell: Cell) {
+        match &mut self.cells {
+            Cells::Mixed(state) => _ = state.replace(place, limit, cell),
+            _ => {
+                if let Some(held) = self.own_cells().get_mut(place) {
+                    *held = cell;
+                }
+            }
+        }
+    }
+
+    /// All its cells with their limits, taken out; `own` is the own policy of the key's space.
+    pub(crate) fn take_state(&mut self, own: &Policy) -> KeyState {
+        match std::mem::take(&mut self.cells) {
+            Cells::Free => KeyState::default(),
+            Cells::One(cell) => KeyState::of(own, vec![cell]),
+            Cells::Several(cells) => KeyState::of(own, cells.into_vec()),
+            Cells::Mixed(state) => *state,
+        }
+    }
+
+    /// Puts cells into a record that has none: those of the space's own policy, in its order.
+    pub(crate) fn put_own(&mut self, cells: Vec<Cell>) {
+        self.cells = Self::of(cells).cells;
+    }
+
+    /// The same with their limits.
+    pub(crate) fn put_mixed(&mut self, state: KeyState) {
+        self.cells = Cells::Mixed(Box::new(state));
     }
 
     /// A copy of all its cells with their limits; `own` is the own policy of the key's space.
@@ -103,7 +134,7 @@ impl Record {
             Cells::Free => KeyState::default(),
             Cells::One(cell) => KeyState::of(own, vec![cell.clone()]),
             Cells::Several(cells) => KeyState::of(own, cells.to_vec()),
-            Cells::Changed(state) => KeyState::clone(state),
+            Cells::Mixed(state) => KeyState::clone(state),
         }
     }
 
@@ -113,7 +144,7 @@ impl Record {
             Cells::Free => {}
             Cells::One(cell) => cell.write(to),
             Cells::Several(cells) => cells.iter().for_each(|cell| cell.write(to)),
-            Cells::Changed(state) => state.write(to),
+            Cells::Mixed(state) => state.write(to),
         }
     }
 
@@ -123,33 +154,42 @@ impl Record {
             Cells::Free => Micros::ZERO,
             Cells::One(cell) => tollgate_core::expires_after(own, std::slice::from_ref(cell), t),
             Cells::Several(cells) => tollgate_core::expires_after(own, cells, t),
-            Cells::Changed(state) => state.expires_after(t),
+            Cells::Mixed(state) => state.expires_after(t),
         }
     }
 
-    /// Counts the bytes it takes now, at least those a key of these limits takes soon.
+    /// The bytes that charging its cells may take beyond those that are counted.
     #[inline]
-    pub(crate) fn count(&mut self, budget: &Budget, least: usize) {
-        let bytes = self.bytes().max(least);
-        if bytes > self.counted {
-            budget.count(bytes - self.counted);
-        } else if bytes < self.counted {
-            budget.give_back(self.counted - bytes);
-        }
-        self.counted = bytes;
-    }
-
-    #[inline]
-    fn bytes(&self) -> usize {
-        let bytes = match &self.cells {
+    pub(crate) fn growth(&self) -> usize {
+        match &self.cells {
             Cells::Free => 0,
-            Cells::One(cell) => cell.heap_bytes(),
-            Cells::Several(cells) => {
-                size_of_val::<[Cell]>(cells) + cells.iter().map(|cell| cell.heap_bytes() + ALLOCATION).sum::<usize>()
+            Cells::One(cell) => growth(cell),
+            Cells::Several(cells) => cells.iter().map(growth).sum(),
+            Cells::Mixed(state) => state.each().map(|(_, cell)| growth(cell)).sum(),
+        }
+    }
+
+    /// Counts what it takes now, of which `reserved` bytes more than were counted are taken already: no more than
+    /// that. `is_callers` tells whether its limits may be of texts that callers brought.
+    #[inline]
+    pub(crate) fn count(&mut self, budget: &Budget, reserved: usize, is_callers: bool) {
+        let (bytes, taken) = (self.bytes(is_callers), self.counted + reserved);
+        debug_assert!(bytes <= taken, "{bytes} bytes of {taken}");
+        budget.give_back(taken.saturating_sub(bytes));
+        self.counted = bytes.min(taken);
+    }
+
+    /// The bytes it takes beside its place.
+    #[inline]
+    pub(crate) fn bytes(&self, is_callers: bool) -> usize {
+        match &self.cells {
+            Cells::Free => 0,
+            Cells::One(cell) => log_bytes(cell),
+            Cells::Several(cells) => ALLOCATION + cells.iter().map(own_bytes).sum::<usize>(),
+            Cells::Mixed(state) => {
+                MIXED + state.each().map(|(limit, cell)| mixed_bytes(limit, cell, is_callers)).sum::<usize>()
             }
-            Cells::Changed(state) => size_of::<KeyState>() + 3 * ALLOCATION + state.heap_bytes(),
-        };
-        bytes + ALLOCATION
+        }
     }
 
     /// See [`Cell::thin`].
@@ -159,16 +199,51 @@ impl Record {
             Cells::Free => {}
             Cells::One(cell) => cell.thin(),
             Cells::Several(cells) => cells.iter_mut().for_each(Cell::thin),
-            Cells::Changed(state) => state.thin(),
+            Cells::Mixed(state) => state.thin(),
         }
     }
 }
 
-/// What a record of this policy takes at least, on the heap.
-pub(crate) fn least_bytes(policy: &Policy) -> usize {
-    let logs = policy.limits().iter().filter(|limit| limit.rule().log_bytes_at_most() > 0).count();
-    let cells = if policy.limits().len() > 1 { size_of::<Cell>() * policy.limits().len() + ALLOCATION } else { 0 };
-    cells + logs * (SHORT_LOG + ALLOCATION)
+/// What a record of several limits with their numbers takes beside its cells.
+const MIXED: usize = size_of::<KeyState>() + 3 * ALLOCATION;
+
+/// The bytes of records, before they are made: of `cells` under their own policy, or of those and `more` with their
+/// limits.
+pub(crate) fn own_record_bytes<'a>(cells: impl ExactSizeIterator<Item = &'a Cell>) -> usize {
+    let several = cells.len() > 1;
+    cells.map(if several { own_bytes } else { log_bytes }).sum::<usize>() + if several { ALLOCATION } else { 0 }
+}
+
+/// See [`own_record_bytes`].
+pub(crate) fn mixed_record_bytes<'a>(
+    cells: impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)>,
+    is_callers: bool,
+) -> usize {
+    MIXED + cells.map(|(limit, cell)| mixed_bytes(limit, cell, is_callers)).sum::<usize>()
+}
+
+#[inline]
+fn own_bytes(cell: &Cell) -> usize {
+    size_of::<Cell>() + log_bytes(cell)
+}
+
+/// Limits of a server's policies are shared by all keys; a text that a caller brings may be of one key alone.
+fn mixed_bytes(limit: &Limit, cell: &Cell, is_callers: bool) -> usize {
+    let limit = if is_callers { limit.bytes() + 3 * ALLOCATION } else { 0 };
+    own_bytes(cell) + size_of::<usize>() + limit
+}
+
+/// The bytes of a cell's log, at least those that every log may have.
+#[inline]
+fn log_bytes(cell: &Cell) -> usize {
+    if cell.has_log() { cell.heap_bytes().max(SHORT_LOG) + ALLOCATION } else { 0 }
+}
+
+/// What a charge may take that [`log_bytes`] has not counted.
+#[inline]
+pub(crate) fn growth(cell: &Cell) -> usize {
+    let more = cell.growth();
+    if more == 0 { 0 } else { (cell.heap_bytes() + more).saturating_sub(cell.heap_bytes().max(SHORT_LOG)) }
 }
 
 /// The words of a boxed slot.
@@ -263,7 +338,7 @@ pub(crate) fn near(policy: &Policy) -> Micros {
     let each = policy
         .limits()
         .iter()
-        .map(|limit| if limit.rule().log_bytes_at_most() > 0 { limit.period() } else { Micros::ZERO });
+        .map(|limit| if limit.has_log() { limit.period() } else { Micros::ZERO });
     each.min().unwrap_or_default()
 }
 

@@ -6,15 +6,17 @@
 //! times too. What a refusal leaves behind is not told: a clock that was set back is then corrected by the
 //! next charge, and a policy that replaced another finds its keys by its own next charge.
 
+use std::sync::Arc;
+
 use tollgate_core::{Cell, Cost, EXACT, KeyState, Mode, Request, Timestamp, decide_packed, decide_with};
 
-use crate::budget::Budget;
+use crate::draw::Done;
+use crate::held::{Held, Moment};
 use crate::ident::Ident;
 use crate::memory::{Memory, Prepared};
-use crate::record::{Mirror, Record};
-use crate::shard::{AtCap, Shard, lock_slot};
-use crate::shared::{Shared, Target, Times, When, packed};
-use crate::slot::Seen;
+use crate::overflow::Overflows;
+use crate::shard::lock_slot;
+use crate::shared::{Shared, Target, When};
 
 impl Memory {
     /// All that is remembered of a key under the policy's name, also by limits that the policy does not have:
@@ -42,9 +44,7 @@ impl Memory {
 
     /// Gives back at `t` what was still held then of `units` charged at `at`; answers the units given back.
     pub fn refund_at(&self, policy: &Prepared, key: &[u8], units: u64, at: Timestamp, t: Timestamp) -> u64 {
-        let target = policy.target();
-        let refund = |cells: &mut [Cell], t| tollgate_core::refund(target.policy, cells, t, units, at);
-        self.shared().with_cells_when(When::At(t), target, policy.ident(key), refund)
+        self.shared().refund(When::At(t), policy.target(), policy.ident(key), units, at)
     }
 
     /// Forgets the key under the policy, at `t`: see [`Memory::reset`].
@@ -54,14 +54,36 @@ impl Memory {
 }
 
 impl Shared {
-    /// A key without a place of its own has nothing of its own to forget.
-    pub(crate) fn reset(&self, when: When, target: Target<'_>, ident: Ident) {
-        let mut reset = |cells: &mut [Cell], _| {
-            for (cell, limit) in cells.iter_mut().zip(target.policy.limits()) {
-                *cell = limit.fresh();
-            }
+    /// Gives back what is still held of `units` charged at `at`.
+    pub(crate) fn refund(
+        &self,
+        when: When,
+        target: Target<'_>,
+        ident: Ident,
+        units: u64,
+        at: Timestamp,
+    ) -> u64 {
+        let refund = |cells: &mut [Cell], t| {
+            let answer = tollgate_core::refund(target.policy, cells, t, units, at);
+            Done { answer, changed: answer > 0 }
         };
-        self.with_own_cells(when, self.shard(ident), &self.budget, target, ident, &mut reset);
+        self.with_cells(when, target, ident, refund).unwrap_or(0)
+    }
+
+    /// Forgets a key under a policy. What it used of a bucket is not its own to forget.
+    pub(crate) fn reset(&self, when: When, target: Target<'_>, ident: Ident) {
+        let shard = self.shard(ident);
+        let mut inner = shard.lock();
+        let Some((slot, _)) = shard.find(ident) else { return };
+        let Some(mut held) = Held::known(self, shard, &self.budget, lock_slot(slot)) else { return };
+        let limits = target.policy.limits();
+        let places = held.places(limits);
+        for (limit, place) in limits.iter().zip(places) {
+            if let Some(place) = place {
+                held.give(place, limit.fresh());
+            }
+        }
+        held.put_back(&mut inner, self.moment(when, self.time(when, target)), None);
     }
 
     fn charge_at(&self, target: Target<'_>, ident: Ident, request: &Request, t: Timestamp) {
@@ -73,79 +95,67 @@ impl Shared {
         {
             return;
         }
-        let mut charge = |cells: &mut [Cell], t| {
+        let charge = |cells: &mut [Cell], t| {
             let _ = decide_with(target.policy, cells, t, request, |_| {});
+            Done { answer: (), changed: true }
         };
-        self.with_cells_when(When::At(t), target, ident, &mut charge);
+        let _ = self.with_cells(When::At(t), target, ident, charge);
     }
 
     fn state(&self, target: Target<'_>, ident: Ident) -> Option<KeyState> {
         let shard = self.shard(ident);
         let _inner = shard.lock();
-        let found = self.copy(shard, target, ident).or_else(|| {
-            // The overflow's lock comes after those of all shards.
-            let overflow = self.overflow.get()?;
-            let _inner = overflow.lock();
-            self.copy(overflow, target, target.space.overflow(&self.secret, ident))
-        });
-        found.filter(|state| !state.is_empty())
-    }
-
-    /// What a key remembers, if it is in this shard, whose lock is held.
-    fn copy(&self, shard: &Shard, target: Target<'_>, ident: Ident) -> Option<KeyState> {
-        let (slot, _) = shard.find(ident)?;
-        let locked = lock_slot(slot);
-        let space = self.target_at(target, &locked.seen).space;
-        let state = if locked.seen.boxed() {
-            shard.record(Mirror::unpack(locked.seen.words).record)?.state(&space.own)
-        } else {
-            KeyState::of(&space.own, vec![space.own.limits().first()?.unpack(locked.seen.words)])
+        let own = shard.find(ident).and_then(|(slot, _)| Held::known(self, shard, &self.budget, lock_slot(slot)));
+        let is_new = own.is_none();
+        let (mut state, shares) = match own {
+            Some(held) => {
+                let state = held.state();
+                let shares = held.may_share();
+                held.leave_untouched();
+                (state, shares)
+            }
+            None => (KeyState::default(), true),
         };
-        Some(state.sorted(self.now(space)))
+        if shares && self.overflow.is_used(target.space) {
+            // The locks of buckets come after those of all shards.
+            let bucket = Overflows::one(self, When::Now).look(target.space, ident, |bucket| bucket.state()).ok().flatten();
+            let missing = bucket.iter().flat_map(KeyState::each).filter(|(limit, cell)| {
+                let is_asked = target.policy.limits().iter().any(|asked| asked.finds(limit, cell));
+                (is_new || is_asked) && state.position(limit).is_none()
+            });
+            let missing: Vec<_> = missing.map(|(limit, cell)| (Arc::clone(limit), cell.clone())).collect();
+            missing.into_iter().for_each(|(limit, cell)| state.keep(limit, cell));
+        }
+        Some(state.sorted(self.now(target))).filter(|state| !state.is_empty())
     }
 
     fn put_state(&self, target: Target<'_>, ident: Ident, state: KeyState) {
-        if self.put_into(self.shard(ident), &self.budget, target, ident, &state) || state.is_empty() {
+        // No time has passed for a state but its own: later ones may still be told.
+        let t = Timestamp::default();
+        let at = Moment { later: t, earlier: t };
+        let shard = self.shard(ident);
+        let mut inner = shard.lock();
+        let when = When::At(state.latest());
+        if let Some(held) = self.open(shard, &mut inner, when, target, ident) {
+            if state.is_empty() {
+                return held.forget(&mut inner);
+            }
+            if held.put_state(&mut inner, target.limits(), state.clone(), at) {
+                return;
+            }
+            // What does not fit is in the bucket from now on, and nowhere else.
+            if let Some((slot, _)) = shard.find(ident)
+                && let Some(held) = Held::known(self, shard, &self.budget, lock_slot(slot))
+            {
+                held.forget(&mut inner);
+            }
+        }
+        if state.is_empty() {
             return;
         }
-        let bucket = target.space.overflow(&self.secret, ident);
-        // The overflow has memory for all its buckets.
-        while !self.put_into(self.overflow(), &self.overflow_budget, target, bucket, &state) {}
-    }
-
-    /// Puts a state into this shard; answers whether there was room.
-    fn put_into(&self, shard: &Shard, budget: &Budget, target: Target<'_>, ident: Ident, state: &KeyState) -> bool {
-        let mut inner = shard.lock();
-        let known = shard.find(ident);
-        if known.is_none() && state.is_empty() && self.overflow.get().is_none() {
-            return true;
+        let mut overflows = Overflows::one(self, when);
+        if let Some((_, held, inner)) = overflows.open(target.space, ident) {
+            held.put_state(inner, target.limits(), state, at);
         }
-        // No time has passed for a state but its own: later ones may still be told.
-        let (mut state, t, latest) = (state.clone(), Timestamp::default(), state.latest());
-        let cells = state.cells_of(target.policy, t).to_vec();
-        let is_own = target.is_own && state.each().count() == cells.len();
-        let words = if is_own { packed(target, &cells) } else { None };
-        let record = if is_own { Record::of(cells) } else { Record::changed(state) };
-        let times = Times::at(latest, target.space.wall);
-        let place = match known {
-            Some((slot, _)) => lock_slot(slot),
-            None => match shard.place(&mut inner, ident, budget, &|seen: &Seen| self.expired(seen, &times)) {
-                Some(place) => place,
-                None => return false,
-            },
-        };
-        let boxed = words.is_none();
-        // A key that is known is not sent to a shared bucket: it passes the cap if need be.
-        let at_cap = if known.is_some() { AtCap::Pass } else { AtCap::Stop };
-        let kept = words.or_else(|| self.keep(shard, &mut inner, budget, target, record, t, at_cap));
-        let Some(words) = kept else {
-            shard.forget(&mut inner, place, budget);
-            return false;
-        };
-        if place.seen.boxed() {
-            shard.unkeep(&mut inner, Mirror::unpack(place.seen.words).record, budget);
-        }
-        place.fill(ident.print, ident.mark, target.space.rank, words, boxed);
-        true
     }
 }

@@ -92,6 +92,9 @@ impl<'a> Pair<'a> {
     }
 }
 
+/// What a record takes: its place, and one in the list of those that are free.
+pub(crate) const RECORD: usize = size_of::<Kept>() + size_of::<usize>();
+
 /// A record in its place: two cache lines, not three.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -120,15 +123,6 @@ pub(crate) struct Inner {
     stuck: bool,
 }
 
-/// What to do where the cap is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AtCap {
-    /// Nothing: the key is new, and can share a bucket.
-    Stop,
-    /// Pass it: the key is known, and what it consumed must not be lost.
-    Pass,
-}
-
 /// Who may be forgotten.
 pub(crate) type Expired<'a> = &'a dyn Fn(&Seen) -> bool;
 
@@ -138,7 +132,7 @@ impl Shard {
         let buckets = (bytes / size_of::<Bucket>()).clamp(FIRST_BUCKETS, 1 << 31);
         let records = (bytes / size_of::<Kept>()).clamp(1, MOST_RECORDS);
         let table = Segments::new(buckets);
-        budget.count(FIRST_BUCKETS * size_of::<Bucket>() + size_of::<Self>());
+        budget.count_empty(FIRST_BUCKETS * size_of::<Bucket>() + size_of::<Self>());
         table.extend(0, Bucket::empty);
         Self {
             buckets: AtomicUsize::new(FIRST_BUCKETS),
@@ -301,6 +295,11 @@ impl Shard {
         if locked.seen.boxed() {
             self.unkeep(inner, Mirror::unpack(locked.seen.words).record, budget);
         }
+        self.clear(locked);
+    }
+
+    /// Empties a slot whose key has no record.
+    pub(crate) fn clear(&self, locked: Locked<'_>) {
         locked.clear();
         self.keys.fetch_sub(1, Ordering::Relaxed);
     }
@@ -348,27 +347,19 @@ impl Shard {
         }
     }
 
-    /// Keeps `record`; answers its number, or nothing if there is no memory for one more.
-    pub(crate) fn keep(&self, inner: &mut Inner, record: Record, budget: &Budget, at_cap: AtCap) -> Option<usize> {
-        let index = match inner.free.pop() {
-            Some(index) => index,
-            None => {
-                let missing = self.records.missing(inner.made);
-                if missing > 0 {
-                    let bytes = missing * size_of::<Kept>();
-                    if !budget.take_for_records(bytes) {
-                        if at_cap == AtCap::Stop {
-                            return None;
-                        }
-                        budget.count(bytes);
-                    }
-                    self.records.extend(inner.made, Kept::default);
-                }
-                inner.made += 1;
-                inner.made - 1
-            }
-        };
-        *lock(&self.records.get(index)?.0) = record;
+    /// Returns the number of a free record; nothing if there is no memory for one more.
+    pub(crate) fn reserve_record(&self, inner: &mut Inner, budget: &Budget) -> Option<usize> {
+        if let Some(index) = inner.free.pop() {
+            return Some(index);
+        }
+        let (index, missing) = (inner.made, self.records.missing(inner.made));
+        if index >= self.records.most() || missing > 0 && !budget.take_for_records(missing * RECORD) {
+            return None;
+        }
+        if missing > 0 {
+            self.records.extend(index, Kept::default);
+        }
+        inner.made += 1;
         Some(index)
     }
 
@@ -410,6 +401,6 @@ pub(crate) fn lock_slot(slot: &Slot) -> Locked<'_> {
 /// Moves a key. It is in its new place before it leaves the old one.
 fn relocate(from: Locked<'_>, to: Locked<'_>) {
     let seen = from.seen;
-    to.fill(seen.print, seen.mark(), seen.rank(), seen.words, seen.boxed());
+    to.fill(seen.print, seen.mark(), seen.form(), seen.words);
     from.clear();
 }

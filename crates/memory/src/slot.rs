@@ -9,11 +9,11 @@
 //! short.
 //!
 //! ```text
-//! head   63     32 31      8 7    2   1      0
-//!        mark      version   rank   boxed  locked
+//! head   63     32 31      9 8    3   2      1      0
+//!        mark      version   rank   shares boxed  locked
 //! ```
 //!
-//! A version comes again after 2^24 changes. To be taken for what it was, a slot would have to change so often
+//! A version comes again after 2^23 changes. To be taken for what it was, a slot would have to change so often
 //! and no other number of times while one thread stands between reading and charging; a change of
 //! packed words is a charge, so most limits do not have as many.
 
@@ -23,7 +23,9 @@ use crate::sync::{AtomicU64, Ordering, fence, relax};
 
 const LOCKED: u64 = 1;
 const BOXED: u64 = 2;
-const RANK_SHIFT: u32 = 2;
+/// Part of what the key used is in the bucket it shares.
+const SHARES: u64 = 4;
+const RANK_SHIFT: u32 = 3;
 const VERSION: u64 = 1 << (RANK_SHIFT + RANK_BITS);
 const MARK_SHIFT: u32 = 32;
 
@@ -49,6 +51,11 @@ impl Seen {
         self.head & BOXED != 0
     }
 
+    /// Whether part of what the key used is in the bucket it shares with others: of limits there was no memory for.
+    pub(crate) fn shares(&self) -> bool {
+        self.head & SHARES != 0
+    }
+
     pub(crate) fn mark(&self) -> u32 {
         (self.head >> MARK_SHIFT) as u32
     }
@@ -62,11 +69,15 @@ impl Seen {
     /// Whether it was packed under the policy of this rank: one comparison, since every check asks.
     #[inline]
     pub(crate) fn is_packed_by(&self, rank: u8) -> bool {
-        self.head & (VERSION - 1) == u64::from(rank) << RANK_SHIFT
+        self.head & (VERSION - 1) & !SHARES == u64::from(rank) << RANK_SHIFT
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.print == 0
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        Form { rank: self.rank(), boxed: self.boxed(), shares: self.shares() }
     }
 
     /// Who the key is, within its shard.
@@ -139,6 +150,24 @@ impl Slot {
     }
 }
 
+/// What the words of a slot are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// Which of its name's policies packed the key, or has its record.
+    pub(crate) rank: u8,
+    /// Whether the words tell of a record.
+    pub(crate) boxed: bool,
+    /// See [`Seen::shares`].
+    pub(crate) shares: bool,
+}
+
+impl Form {
+    fn bits(self) -> u64 {
+        let flag = |is: bool, bit| if is { bit } else { 0 };
+        u64::from(self.rank) << RANK_SHIFT | flag(self.boxed, BOXED) | flag(self.shares, SHARES)
+    }
+}
+
 /// A slot nobody else changes. Dropped, it is as it was.
 #[derive(Debug)]
 pub(crate) struct Locked<'a> {
@@ -154,18 +183,17 @@ impl Locked<'_> {
         self.finish(seen.print, seen.head, words);
     }
 
-    /// The same, the words telling of a record from now on.
-    pub(crate) fn put_boxed(self, words: [u64; 2]) {
-        let seen = self.seen;
-        self.finish(seen.print, seen.head | BOXED, words);
+    /// Puts a key into the slot.
+    pub(crate) fn fill(self, print: u64, mark: u32, form: Form, words: [u64; 2]) {
+        let version = self.seen.head & u64::from(u32::MAX) & !(VERSION - 1);
+        let head = u64::from(mark) << MARK_SHIFT | version | form.bits();
+        self.finish(print, head, words);
     }
 
-    /// Puts a key into an empty slot.
-    pub(crate) fn fill(self, print: u64, mark: u32, rank: u8, words: [u64; 2], boxed: bool) {
-        let version = self.seen.head & u64::from(u32::MAX) & !(VERSION - 1);
-        let form = u64::from(rank) << RANK_SHIFT | if boxed { BOXED } else { 0 };
-        let head = u64::from(mark) << MARK_SHIFT | version | form;
-        self.finish(print, head, words);
+    /// Changes form and words of the slot's key and unlocks.
+    pub(crate) fn put_as(self, form: Form, words: [u64; 2]) {
+        let (print, mark) = (self.seen.print, self.seen.mark());
+        self.fill(print, mark, form, words);
     }
 
     /// Empties the slot.
@@ -203,10 +231,10 @@ mod tests {
         let slot = Slot::empty();
         slot.head.store(u64::from(u32::MAX) & !LOCKED, Ordering::Relaxed);
         let locked = slot.lock(slot.read()).unwrap();
-        locked.fill(5, 0xabcd_ef01, 41, [1, 2], true);
+        locked.fill(5, 0xabcd_ef01, Form { rank: 41, boxed: true, shares: true }, [1, 2]);
         let seen = slot.read();
         assert_eq!((seen.mark(), seen.boxed(), seen.words, seen.print), (0xabcd_ef01, true, [1, 2], 5));
-        assert_eq!((seen.rank(), seen.head as u32 / VERSION as u32), (41, 0));
+        assert_eq!((seen.rank(), seen.shares(), seen.head as u32 / VERSION as u32), (41, true, 0));
         assert!(slot.replace(seen, [3, 4]));
         assert_eq!((slot.read().rank(), slot.read().head as u32 / VERSION as u32), (41, 1));
         slot.lock(slot.read()).unwrap().clear();

@@ -5,17 +5,10 @@ use std::sync::Arc;
 
 use tollgate_core::{Align, Limit, Micros, Policy};
 
-use crate::ident::{Ident, Idents, Secret};
-use crate::memory::MOST_NAMES;
+use crate::ident::{Idents, Secret};
+use crate::overflow;
 use crate::record;
 
-/// How many buckets the keys of one name share when the store is full: fewer for names that come late, so
-/// that very many names do not take very much memory beside the cap.
-const BUCKETS: u64 = 1_024;
-const BUCKETS_OF_LATE_NAMES: u64 = 128;
-const EARLY_NAMES: u64 = 4_096;
-/// The same of all names together.
-pub(crate) const ALL_BUCKETS: u64 = EARLY_NAMES * BUCKETS + (MOST_NAMES as u64 - EARLY_NAMES) * BUCKETS_OF_LATE_NAMES;
 /// The bits that tell the policies of a name apart.
 pub(crate) const RANK_BITS: u32 = 6;
 
@@ -30,43 +23,31 @@ pub(crate) struct Space {
     pub(crate) packs: bool,
     /// Whether its limits all begin by the machine's clock, so that this decides.
     pub(crate) wall: bool,
-    /// Bytes a record under it takes at least, besides itself.
-    pub(crate) least: usize,
+    /// Whether it is of bare text, or of a name that a caller brought: then callers choose its limits.
+    pub(crate) is_callers: bool,
+    /// How many buckets the keys of its name share when the store is full.
+    pub(crate) buckets: u64,
     /// How far back a clock may go without a correction.
     pub(crate) near: Micros,
-    idents: Idents,
+    pub(crate) idents: Idents,
     /// The number of its name.
     pub(crate) name: u16,
 }
 
 impl Space {
-    /// `monotonic` tells whether the store's clock never goes back.
-    pub(crate) fn new(own: Policy, name: u16, rank: u8, secret: &Secret, monotonic: bool) -> Self {
-        let wall = own.limits().iter().all(|limit| limit.rule().numbers().2.align == Some(Align::Clock));
+    pub(crate) fn new(own: Policy, name: u16, rank: u8, store: &Facts) -> Self {
+        let (wall, is_callers) = (is_wall(&own), own.name().is_empty());
         Self {
             packs: own.limits().len() == 1 && own.limits()[0].packs(),
             wall,
-            least: record::least_bytes(&own),
-            near: if monotonic && !wall { Micros::new(u64::MAX) } else { record::near(&own) },
-            idents: Idents::new(secret, own.name(), name),
+            is_callers,
+            buckets: overflow::buckets(store.overflow_bytes, is_callers, name),
+            near: if store.is_monotonic && !wall { Micros::new(u64::MAX) } else { record::near(&own) },
+            idents: Idents::new(&store.secret, own.name(), name),
             name,
             rank,
             own,
         }
-    }
-
-    /// Who a key is: the same under all policies of the name.
-    #[inline]
-    pub(crate) fn ident(&self, key: &[u8]) -> Ident {
-        self.idents.of(key)
-    }
-
-    /// The identity of the bucket a key shares with others when it finds no room.
-    pub(crate) fn overflow(&self, secret: &Secret, ident: Ident) -> Ident {
-        let buckets = if u64::from(self.name) < EARLY_NAMES { BUCKETS } else { BUCKETS_OF_LATE_NAMES };
-        let bucket = secret.keyed((ident.print, self.name)) % buckets;
-        let print = secret.keyed((self.name, bucket));
-        Ident::new(print, secret.keyed((print, bucket)), self.name)
     }
 
     /// Whether `policy` has the limits of its own policy.
@@ -75,6 +56,21 @@ impl Space {
         let (own, other) = (self.own.limits(), policy.limits());
         std::ptr::eq(own, other) || (own.len() == other.len() && own.iter().zip(other).all(|(a, b)| same(a, b)))
     }
+}
+
+/// What a store knows that its spaces are made with.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) secret: Secret,
+    /// Whether its clock never goes back.
+    pub(crate) is_monotonic: bool,
+    /// Bytes for the buckets that the keys of names of one kind share.
+    pub(crate) overflow_bytes: usize,
+}
+
+/// Whether all limits of a policy begin by the machine's clock.
+pub(crate) fn is_wall(policy: &Policy) -> bool {
+    policy.limits().iter().all(|limit| limit.rule().numbers().2.align == Some(Align::Clock))
 }
 
 fn same(a: &Arc<Limit>, b: &Arc<Limit>) -> bool {

@@ -1,161 +1,157 @@
-//! Several keys decided together. Their shards are locked in order, every key gets a slot, then all
-//! slots are locked, and only then is anything decided.
+//! Several keys decided together. Their shards are locked in order, every key gets a slot, then all are taken in hand,
+//! and only then is anything decided.
 
-use tollgate_core::{Cost, EXACT, Part, StoreError, Together, decide_all};
+use tollgate_core::{Cost, EXACT, Part, StoreError, Together, Wait, decide_all};
 
-use crate::budget::Budget;
+use crate::draw::{Drawn, latest, no_room};
 use crate::held::Held;
 use crate::ident::Ident;
-use crate::record::Record;
-use crate::shard::{AtCap, Inner, Shard, lock_slot};
-use crate::shared::{Shared, Target, Times, latest, packed};
-use crate::slot::Seen;
-use crate::sync::{MutexGuard, Ordering};
+use crate::overflow::{Overflows, bucket_of};
+use crate::shard::{Inner, Shard, lock_slot};
+use crate::shared::{Shared, Target, Times, When};
+use crate::slot::{Form, Seen};
+use crate::sync::MutexGuard;
 
-/// One key to decide, by itself or with others that share its bucket.
+/// A key with its policy, and what is asked of it.
+pub(crate) type Item<'a> = (Target<'a>, Ident, Cost);
+
+/// One key's cells in hand, or those of a bucket that several keys of the call share.
 struct Place<'a> {
+    drawn: Drawn<'a>,
     target: Target<'a>,
-    ident: Ident,
+    shard: usize,
     units: u64,
-    overflow: bool,
 }
 
 impl Shared {
-    pub(crate) fn decide_all(&self, items: Vec<(Target<'_>, Ident, Cost)>) -> Result<Together, StoreError> {
+    pub(crate) fn decide_all(&self, items: Vec<Item<'_>>) -> Result<Together, StoreError> {
         for (index, (_, ident, _)) in items.iter().enumerate() {
             if let Some(first) = items[..index].iter().position(|(_, other, _)| other == ident) {
                 return Err(StoreError::Twice(first, index));
             }
         }
         let mut guards = self.lock_shards(&items);
-        let mut places: Vec<Place<'_>> = Vec::with_capacity(items.len());
-        let mut place_of = Vec::with_capacity(items.len());
-        // A key that was just given a slot is as new as one to forget.
-        let prints: Vec<u64> = items.iter().map(|(_, ident, _)| ident.print).collect();
-        for (target, own_ident, cost) in items {
-            let (shard, inner) = (self.shard(own_ident), guards.of(self.shard_index(own_ident)));
-            let found = self.ensure(shard, inner, &self.budget, target, own_ident, &prints);
-            let (ident, overflow) = if found {
-                (own_ident, false)
-            } else {
-                self.overflowed.fetch_add(1, Ordering::Relaxed);
-                (target.space.overflow(&self.secret, own_ident), true)
-            };
-            let same = places.iter().position(|place| place.ident == ident && place.overflow == overflow);
-            place_of.push(same.unwrap_or(places.len()));
-            match same {
-                Some(same) => places[same].units = places[same].units.saturating_add(cost.get()),
-                None => places.push(Place { target, ident, units: cost.get(), overflow }),
-            }
+        self.make_slots(&mut guards, &items);
+        let mut overflows = Overflows::several(self);
+        if let Some(together) = self.decide_in_hand(&mut guards, &mut overflows, &items) {
+            return Ok(together);
         }
-        self.settle_places(&mut guards, &places, &place_of)
+        // Some of it needs a bucket that is not there yet. None can be made while others are in hand.
+        let mut made = Vec::new();
+        items.iter().for_each(|(target, ident, _)| overflows.make(target.space, *ident, &mut made));
+        Ok(self.decide_in_hand(&mut guards, &mut overflows, &items).unwrap_or_else(|| {
+            let decisions: Vec<_> = items.iter().map(|(target, ..)| no_room(self.now(*target))).collect();
+            let retry_after = decisions.iter().map(|decision| decision.retry_after).fold(Wait::NONE, Ord::max);
+            Together { allowed: false, retry_after, decisions }
+        }))
     }
 
-    /// Locks every place, decides, and puts all back.
-    fn settle_places<'a>(
+    /// Gives every key that has none a slot, if there is one: as new, and not to be forgotten for another key of the
+    /// call.
+    fn make_slots(&self, guards: &mut Guards<'_>, items: &[Item<'_>]) {
+        let prints: Vec<u64> = items.iter().map(|(_, ident, _)| ident.print).collect();
+        for (target, ident, _) in items {
+            let (shard, inner) = (self.shard(*ident), guards.of(self.shard_index(*ident)));
+            if shard.find(*ident).is_some() {
+                continue;
+            }
+            let times = Times::default();
+            let expired = |seen: &Seen| !prints.contains(&seen.print) && self.expired(seen, &times);
+            if let Some(place) = shard.place(inner, *ident, &self.budget, &expired) {
+                let shares = self.overflow.is_used(target.space);
+                place.fill(ident.print, ident.mark, Form { rank: target.space.rank, boxed: false, shares }, [0, 0]);
+            }
+        }
+    }
+
+    /// Takes everything in hand, decides, and puts all back. Nothing if there is no room for some of it.
+    fn decide_in_hand<'a>(
         &'a self,
         guards: &mut Guards<'a>,
-        places: &[Place<'_>],
-        place_of: &[usize],
-    ) -> Result<Together, StoreError> {
-        let prints: Vec<u64> = places.iter().map(|place| place.ident.print).collect();
-        for place in places.iter().filter(|place| place.overflow) {
-            let inner = guards.overflow.get_or_insert_with(|| self.overflow().lock());
-            while !self.ensure(self.overflow(), inner, &self.overflow_budget, place.target, place.ident, &prints) {}
-        }
-        let shard_of = |place: &Place<'_>| if place.overflow { self.overflow() } else { self.shard(place.ident) };
-        let mut held = Vec::with_capacity(places.len());
-        for place in places {
-            // It was ensured above, and the shard has been locked since.
-            let Some((slot, _)) = shard_of(place).find(place.ident) else { continue };
-            let locked = lock_slot(slot);
-            let target = self.target_at(place.target, &locked.seen);
-            let mut taken = Held::take(shard_of(place), locked, target);
-            let t = self.now(target.space);
-            if self.budget.lacks(2 * taken.record.counted) {
-                taken.record.thin();
-            }
-            let t = self.not_before(latest(taken.cells(target, t)), t, target.space);
-            held.push((taken, target, t));
-        }
-        let mut parts: Vec<Part<'_>> = places
-            .iter()
-            .zip(&mut held)
-            .map(|(place, (held, target, t))| Part {
-                policy: target.policy,
-                cells: held.cells(*target, *t),
-                // More units than can be asked for never fit.
-                cost: Cost::new(place.units.min(EXACT - 1)).unwrap_or(Cost::ONE),
-                t: *t,
-            })
-            .collect();
-        let Together { allowed, retry_after, decisions } = decide_all(&mut parts);
-        for (place, (held, target, t)) in places.iter().zip(held) {
-            let (budget, inner) = if place.overflow {
-                (&self.overflow_budget, guards.overflow.as_deref_mut())
-            } else {
-                (&self.budget, Some(guards.of(self.shard_index(place.ident))))
-            };
-            if let Some(inner) = inner {
-                // Whatever needs a record under its policy was given one above.
-                held.put_back(self, shard_of(place), inner, budget, target, t);
+        overflows: &mut Overflows<'a>,
+        items: &[Item<'a>],
+    ) -> Option<Together> {
+        let mut places: Vec<Place<'a>> = Vec::with_capacity(items.len());
+        let mut place_of = Vec::with_capacity(items.len());
+        for (target, ident, cost) in items {
+            match self.take_in_hand(guards, overflows, &mut places, (*target, *ident, *cost)) {
+                Some(place) => place_of.push(place),
+                None => {
+                    self.put_places(guards, overflows, places, false);
+                    return None;
+                }
             }
         }
-        let decisions = place_of.iter().map(|place| decisions[*place]).collect();
-        Ok(Together { allowed, retry_after, decisions })
+        places.iter().filter(|place| place.drawn.bucket.is_some()).for_each(|_| self.overflow.count_decision());
+        let parts = places.iter_mut().map(|place| {
+            let t = self.now(place.target);
+            let t = self.not_before(latest(&place.drawn.cells), t, place.target);
+            // More units than can be asked for never fit.
+            let cost = Cost::new(place.units.min(EXACT - 1)).unwrap_or(Cost::ONE);
+            Part { policy: place.target.policy, cells: &mut place.drawn.cells, cost, t }
+        });
+        let Together { allowed, retry_after, decisions } = decide_all(&mut parts.collect::<Vec<_>>());
+        self.put_places(guards, overflows, places, allowed);
+        Some(Together { allowed, retry_after, decisions: place_of.into_iter().map(|place| decisions[place]).collect() })
     }
 
-    /// Makes sure that a key has a slot, and a record if it needs one; answers whether there was room for one.
-    fn ensure(
-        &self,
-        shard: &Shard,
-        inner: &mut Inner,
-        budget: &Budget,
-        target: Target<'_>,
-        ident: Ident,
-        protected: &[u64],
-    ) -> bool {
-        if let Some((slot, seen)) = shard.find(ident) {
-            let target = self.target_at(target, &seen);
-            if seen.boxed() || target.is_own {
-                return true;
-            }
-            let (mut held, t) = (Held::take(shard, lock_slot(slot), target), self.now(target.space));
-            held.cells(target, t);
-            held.put_back(self, shard, inner, budget, target, t);
-            return true;
+    /// Takes a key in hand; returns its place. Keys that share a bucket under one policy are one place, with the units
+    /// of all of them.
+    fn take_in_hand<'a>(
+        &'a self,
+        guards: &mut Guards<'a>,
+        overflows: &mut Overflows<'a>,
+        places: &mut Vec<Place<'a>>,
+        (target, ident, cost): Item<'a>,
+    ) -> Option<usize> {
+        let (index, at) = (self.shard_index(ident), self.moment(When::Now, self.now(target)));
+        let (shard, inner) = (self.shard(ident), guards.of(index));
+        let held = self.open_known(shard, ident);
+        let is_known = held.is_some();
+        if let Some(drawn) = self.draw(inner, overflows, held, target, ident, at) {
+            places.push(Place { drawn, target, shard: index, units: cost.get() });
+            return Some(places.len() - 1);
         }
-        let times = Times::default();
-        let expired = |seen: &Seen| !protected.contains(&seen.print) && self.expired(seen, &times);
-        let Some(place) = shard.place(inner, ident, budget, &expired) else { return false };
-        let t = self.now(target.space);
-        let cells = self.first_cells(shard, target, ident, t);
-        if let Some(words) = packed(target, &cells) {
-            place.fill(ident.print, ident.mark, target.space.rank, words, false);
-            return true;
-        }
-        let record = Record::new(target, cells);
-        let kept = self.keep(shard, inner, budget, target, record, t, AtCap::Stop);
-        match kept {
-            Some(words) => place.fill(ident.print, ident.mark, target.space.rank, words, true),
-            None => shard.unplace(place),
-        }
-        kept.is_some()
+        let bucket = bucket_of(&self.facts.secret, target.space, ident);
+        let same = places.iter_mut().enumerate().find(|(_, place)| {
+            let shared = place.drawn.bucket.as_ref().is_some_and(|shared| shared.ident == bucket);
+            shared && place.drawn.is_shared() && place.target.policy.limits() == target.policy.limits()
+        });
+        let (number, place) = same.filter(|_| !is_known)?;
+        place.units = place.units.saturating_add(cost.get());
+        Some(number)
     }
 
-    fn lock_shards(&self, items: &[(Target<'_>, Ident, Cost)]) -> Guards<'_> {
+    fn put_places<'a>(
+        &'a self,
+        guards: &mut Guards<'a>,
+        overflows: &mut Overflows<'a>,
+        places: Vec<Place<'a>>,
+        changed: bool,
+    ) {
+        for Place { drawn, target, shard, .. } in places {
+            let at = self.moment(When::Now, self.now(target));
+            self.put_back(guards.of(shard), overflows, drawn, changed, at);
+        }
+        overflows.let_go();
+    }
+
+    fn open_known<'a>(&'a self, shard: &'a Shard, ident: Ident) -> Option<Held<'a>> {
+        let (slot, _) = shard.find(ident)?;
+        Held::known(self, shard, &self.budget, lock_slot(slot))
+    }
+
+    fn lock_shards(&self, items: &[Item<'_>]) -> Guards<'_> {
         let mut indices: Vec<usize> = items.iter().map(|(_, ident, _)| self.shard_index(*ident)).collect();
         indices.sort_unstable();
         indices.dedup();
-        let shards = indices.into_iter().map(|index| (index, self.shards[index].lock())).collect();
-        Guards { shards, overflow: None }
+        Guards { shards: indices.into_iter().map(|index| (index, self.shards[index].lock())).collect() }
     }
 }
 
-/// The locks of the shards involved, taken in order; that of the overflow comes last.
+/// The locks of the shards involved, taken in order; those of the buckets come last.
 struct Guards<'a> {
     shards: Vec<(usize, MutexGuard<'a, Inner>)>,
-    overflow: Option<MutexGuard<'a, Inner>>,
 }
 
 impl Guards<'_> {

@@ -14,6 +14,7 @@ const KEYS: u32 = 20;
 const VERSION_1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-1.snapshot");
 /// The same by one of version 2, which knew 4,096 names.
 const VERSION_2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-2.snapshot");
+const VERSION_3: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-3.snapshot");
 
 const POLICIES: [(&str, &str); 6] = [
     ("", "5/h"),
@@ -111,7 +112,7 @@ fn keys_of_several_policies_come_back_whatever_the_new_store_begins_with() {
 
 #[test]
 fn snapshots_of_older_versions_are_still_read() {
-    for (number, old) in [VERSION_1, VERSION_2].into_iter().enumerate() {
+    for (number, old) in [VERSION_1, VERSION_2, VERSION_3].into_iter().enumerate() {
         assert_eq!(fs::read(old).unwrap()[16], number as u8 + 1, "the version it tells");
         let (old, time) = (Path::new(old), clock());
         let memory = empty(&time);

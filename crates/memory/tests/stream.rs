@@ -106,7 +106,7 @@ fn a_stream_that_is_cut_or_changed_anywhere_is_refused() {
         many.charge_at(&policy, &key.to_le_bytes(), 1, Timestamp::new(START).unwrap());
     }
     let mut bytes = saved(&many);
-    assert!(matches!(restored(&mut &bytes[..], &clock), Err(SnapshotError::Cap(LEAST_CAP))));
+    assert!(matches!(restored(&mut &bytes[..], &clock), Err(SnapshotError::Cap(LEAST_CAP, _))));
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     let error = restored(&mut &bytes[..], &clock).unwrap_err();

@@ -42,10 +42,10 @@ impl Rolling {
         let cost = Cost::new(n).filter(|cost| cost.get() > 0).ok_or(StoreError::Cost(n))?;
         let (policy, request) = (self.prepared.policy(), Request::cost(cost).wait_for(n));
         let key = [&self.namespace[..], b":", id.as_ref()].concat();
-        Ok(self.memory.act(&self.prepared, &key, |cells: &mut [Cell], t| {
+        self.memory.act(&self.prepared, &key, |cells: &mut [Cell], t| {
             let mut details = Vec::with_capacity(cells.len());
             let decision = decide_with(policy, cells, t, &request, |detail| details.push(detail));
             RollingResult::new(n, &decision, &details)
-        }))
+        })
     }
 }

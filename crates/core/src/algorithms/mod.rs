@@ -459,6 +459,18 @@ macro_rules! registry {
                 match self { $(Self::$variant(_, log) => log.bytes(),)+ }
             }
 
+            /// Whether there is a log beside the state.
+            #[inline]
+            pub(crate) fn has_log(&self) -> bool {
+                match self { $(Self::$variant(_, log) => log.is_log(),)+ }
+            }
+
+            /// The bytes that the next charge may take.
+            #[inline]
+            pub(crate) fn growth(&self) -> usize {
+                match self { $(Self::$variant(_, log) => log.growth(),)+ }
+            }
+
             /// Halves a log by letting two neighbours leave together, with the later one. What was
             /// consumed stays, and no interval admits more; refusals may come early. A log that has
             /// room for another entry, or is short, stays as it is.

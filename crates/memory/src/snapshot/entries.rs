@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use tollgate_core::{Cell, KeyState, Limit, LimitId, Policy, Reader, Writer};
 
-use super::{KIND_SHIFT, RANK_SHIFT, SnapshotError, kind};
-use crate::budget::Budget;
+use super::{KIND_SHIFT, RANK_SHIFT, SHARES, SnapshotError, kind};
 use crate::ident::Ident;
-use crate::record::Record;
-use crate::shard::{AtCap, Inner, Shard};
-use crate::shared::{Shared, Target, packed};
-use crate::space::Space;
+use crate::record::{Mirror, Record};
+use crate::shard::{Inner, RECORD, Shard};
+use crate::shared::{Shared, Target};
+use crate::slot::Form;
+use crate::space::{Space, is_wall};
 use crate::sync::MutexGuard;
 
 const DAMAGED_KEY: SnapshotError = SnapshotError::Damaged("a key that no store wrote");
@@ -35,7 +35,7 @@ impl Saved {
     fn target<'a>(&'a self, shared: &Shared) -> Option<Target<'a>> {
         let (space, is_own) = self.space.get_or_init(|| shared.space(&self.policy).ok()).as_ref()?;
         let policy = if *is_own { &space.own } else { &self.policy };
-        Some(Target { space, policy, is_own: *is_own })
+        Some(Target { space, policy, is_own: *is_own, wall: is_wall(policy) })
     }
 }
 
@@ -49,6 +49,7 @@ pub(super) struct Entries<'a> {
     locked: Option<(u32, MutexGuard<'a, Inner>)>,
     words: Writer,
     limits: Limits,
+    missing: usize,
 }
 
 /// Limits that keys have in common.
@@ -77,7 +78,7 @@ impl<'a> Entries<'a> {
     pub(super) fn new(shared: &'a Shared, saved: &'a SavedNames, old: bool) -> Self {
         let mut limits = Limits::default();
         shared.names.spaces().for_each(|space| limits.add(&space.own));
-        Self { shared, saved, old, locked: None, words: Writer::default(), limits }
+        Self { shared, saved, old, locked: None, words: Writer::default(), limits, missing: 0 }
     }
 
     pub(super) fn put_block(&mut self, block: &[u8]) -> Result<(), SnapshotError> {
@@ -99,19 +100,30 @@ impl<'a> Entries<'a> {
         } else {
             (mark, place >> KIND_SHIFT & 0xff, place as u32 >> RANK_SHIFT & 0xff)
         };
+        let (rank, shares) = if self.old { (rank, false) } else { (rank & !SHARES, rank & SHARES != 0) };
         let ranks = self.saved.get(usize::from(Ident::name(mark)));
         let saved = ranks.and_then(|ranks| ranks.get(rank as usize)?.as_ref()).ok_or(DAMAGED_KEY)?;
         let (ident, target) = (Ident { print, mark, shard }, saved.target(self.shared).ok_or(DAMAGED_KEY)?);
         if print == 0 || shard as usize > self.shared.shards.len() {
             return Err(DAMAGED_KEY);
         }
-        let held = self.read(form, &saved.policy, target, from).ok_or(DAMAGED_KEY)?;
-        if self.put(ident, target, held) { Ok(()) } else { Err(SnapshotError::Cap(self.shared.budget.cap())) }
+        let holds = self.read(form, &saved.policy, target, from).ok_or(DAMAGED_KEY)?;
+        let bytes = holds.bytes(target.space);
+        // The rest is still looked at, to tell how much memory it needs.
+        if self.missing > 0 || !self.put(ident, target, holds, shares) {
+            self.missing += bytes;
+        }
+        Ok(())
+    }
+
+    /// The bytes of what found no room.
+    pub(super) fn missing(&self) -> usize {
+        self.missing
     }
 
     /// Reads the state of a key.
     fn read(&mut self, form: u64, saved: &Policy, target: Target<'_>, from: &mut Reader<'_>) -> Option<Holds> {
-        let changed = |cells| Holds::Record(Record::changed(KeyState::of(saved, cells)));
+        let changed = |cells| Holds::Record(Record::mixed(KeyState::of(saved, cells)));
         match form {
             kind::PACKED => {
                 let [limit] = saved.limits() else { return None };
@@ -125,7 +137,9 @@ impl<'a> Entries<'a> {
             }
             kind::OWN => {
                 let cells: Vec<Cell> = saved.limits().iter().map(|limit| limit.read(from)).collect::<Option<_>>()?;
-                Some(match packed(target, &cells) {
+                let cell = cells.first().filter(|_| target.is_own && target.space.packs);
+                let words = cell.and_then(|cell| target.policy.limits().first()?.pack(cell));
+                Some(match words {
                     Some(words) => Holds::Words(words),
                     None if target.is_own => Holds::Record(Record::of(cells)),
                     None => changed(cells),
@@ -133,36 +147,47 @@ impl<'a> Entries<'a> {
             }
             kind::CHANGED => {
                 let state = KeyState::read_sharing(from, |limit| self.limits.share(limit))?;
-                Some(Holds::Record(Record::changed(state)))
+                Some(Holds::Record(Record::mixed(state)))
             }
             _ => None,
         }
     }
 
-    /// Puts a key into its place; answers whether there was room.
-    fn put(&mut self, ident: Ident, target: Target<'_>, holds: Holds) -> bool {
+    /// Puts a key into its place; returns whether there was room.
+    fn put(&mut self, ident: Ident, target: Target<'_>, holds: Holds, shares: bool) -> bool {
         let shared = self.shared;
-        let (shard, budget) = home(shared, ident);
+        let is_bucket = ident.shard as usize == shared.shards.len();
+        let (shard, budget) = if is_bucket {
+            shared.overflow.shard(target.space)
+        } else {
+            (&shared.shards[ident.shard as usize], &shared.budget)
+        };
+        // Buckets of both kinds have one number.
+        let number = ident.shard + u32::from(is_bucket && target.space.is_callers);
         let inner = match &mut self.locked {
-            Some((number, inner)) if *number == ident.shard => inner,
+            Some((locked, inner)) if *locked == number => inner,
             locked => {
                 *locked = None;
-                &mut locked.insert((ident.shard, shard.lock())).1
+                &mut locked.insert((number, shard.lock())).1
             }
         };
         Shard::unstick(inner);
         let Some(place) = shard.place(inner, ident, budget, &|_| false) else { return false };
-        let rank = target.space.rank;
+        let form = Form { rank: target.space.rank, boxed: false, shares };
         match holds {
-            Holds::Words(words) => place.fill(ident.print, ident.mark, rank, words, false),
-            Holds::Record(record) => {
-                match shared.keep(shard, inner, budget, target, record, shared.now(target.space), AtCap::Stop) {
-                    Some(words) => place.fill(ident.print, ident.mark, rank, words, true),
-                    None => {
-                        shard.unplace(place);
-                        return false;
-                    }
-                }
+            Holds::Words(words) => place.fill(ident.print, ident.mark, form, words),
+            Holds::Record(mut record) => {
+                let bytes = record.bytes(target.space.is_callers);
+                let index = budget.take(bytes).then(|| shard.reserve_record(inner, budget)).flatten();
+                let Some((index, mut kept)) = index.and_then(|index| Some((index, shard.record(index)?))) else {
+                    shard.unplace(place);
+                    return false;
+                };
+                let t = shared.now(target);
+                let expires = t.plus(record.expires_after(&target.space.own, t));
+                record.counted = bytes;
+                *kept = record;
+                place.fill(ident.print, ident.mark, Form { boxed: true, ..form }, Mirror::of(index, expires).pack());
             }
         }
         true
@@ -175,10 +200,14 @@ enum Holds {
     Record(Record),
 }
 
-/// The shard that a snapshot tells of, the one behind the last being the overflow.
-fn home(shared: &Shared, ident: Ident) -> (&Shard, &Budget) {
-    match shared.shards.get(ident.shard as usize) {
-        Some(shard) => (shard, &shared.budget),
-        None => (shared.overflow(), &shared.overflow_budget),
+/// What a slot takes, about, in a table that is as full as tables are.
+const SLOT: usize = 41;
+
+impl Holds {
+    fn bytes(&self, space: &Space) -> usize {
+        match self {
+            Self::Words(_) => SLOT,
+            Self::Record(record) => SLOT + RECORD + record.bytes(space.is_callers),
+        }
     }
 }

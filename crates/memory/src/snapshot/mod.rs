@@ -22,7 +22,8 @@
 //! meanwhile is in it or not, and one of several keys at once may be in it for some of them only. A policy that
 //! came meanwhile is not in it, and keys that were first used under it are not either.
 //!
-//! Versions 1 and 2 are still read: an entry was alone in its block with a word of its own for its kind, and
+//! Versions 1 to 3 are still read: version 3 had no gaps between the numbers of names, and no key that told of a part
+//! in a bucket. In versions 1 and 2 an entry was alone in its block with a word of its own for its kind, and
 //! marks had 12 bits for the name. Version 1 had one policy a name and neither numbers nor ranks. Keys that
 //! shared a bucket in those share another from then on, with what is in it.
 
@@ -36,12 +37,14 @@ use std::io;
 /// The first word: "TOLLGATE".
 const MAGIC: u64 = u64::from_le_bytes(*b"TOLLGATE");
 /// The form described above.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// The last with an entry a block.
 const ENTRY_A_BLOCK: u64 = 2;
 /// The oldest that is read.
 const OLDEST: u64 = 1;
-/// Where the rank and the kind of a key are in the word that tells its place.
+/// Where the rank and the kind of a key are in the word that tells its place, and the bit of the rank's byte that tells
+/// of a key with a part in a bucket.
+const SHARES: u32 = 0x80;
 const RANK_SHIFT: u32 = 16;
 const KIND_SHIFT: u32 = 24;
 
@@ -64,8 +67,8 @@ pub enum SnapshotError {
     Version(u64),
     /// It is damaged: its checksum is wrong, or it says what no store wrote.
     Damaged(&'static str),
-    /// What it holds takes more than the cap.
-    Cap(usize),
+    /// What it holds takes more than the cap, the first number: about so many bytes, the second.
+    Cap(usize, usize),
 }
 
 impl fmt::Display for SnapshotError {
@@ -85,7 +88,9 @@ impl fmt::Display for SnapshotError {
                     "expected a whole snapshot, found a damaged one ({how}); nothing was loaded; start without it"
                 )
             }
-            Self::Cap(cap) => write!(f, "expected a snapshot that fits into {cap} bytes; raise the memory cap"),
+            Self::Cap(cap, needed) => {
+                write!(f, "expected a snapshot that fits into {cap} bytes, found one that needs about {needed}; raise the memory cap")
+            }
         }
     }
 }

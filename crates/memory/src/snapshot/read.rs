@@ -56,9 +56,16 @@ impl Memory {
                 return Err(blocks.rest(error));
             }
         }
+        let missing = entries.missing();
         drop(entries);
         blocks.check_sum()?;
-        memory.shared().budget.allow(0);
+        let shared = memory.shared();
+        if missing > 0 {
+            return Err(SnapshotError::Cap(shared.cap, shared.used() + missing));
+        }
+        shared.budget.allow(0);
+        shared.overflow.allow(0);
+        shared.names.give_back_unused();
         Ok(memory)
     }
 
@@ -70,17 +77,20 @@ impl Memory {
         policies: &[Policy],
     ) -> Result<(Self, SavedNames), SnapshotError> {
         let memory = Self::with_secret(cap, Source::of(clock), head.secret);
+        let shared = memory.shared();
         // Keys come in another order than they did, and a table that is nearly full may not take them so.
-        memory.shared().budget.allow(memory.stats().cap / 4);
+        shared.budget.allow(shared.budget.cap() / 4);
+        shared.overflow.allow(shared.overflow.bytes() / 4);
+        // Names keep their numbers, which are part of their keys' identities.
+        let firsts = || (0..).zip(&head.names).filter_map(|(number, ranks)| Some((number, ranks.first()?.as_ref()?)));
+        shared.names.reserve(firsts().map(|(number, policy)| (number, policy.name())));
         let mut given: Vec<&Policy> = policies.iter().collect();
         given.sort_by_key(|policy| policy.name());
-        // Names keep their numbers, which are part of their keys' identities.
-        for saved in head.names.iter().filter_map(|ranks| ranks.first()?.as_ref()) {
+        for (_, saved) in firsts() {
             let start = given.partition_point(|policy| policy.name() < saved.name());
             let given = given[start..].iter().copied().take_while(|policy| policy.name() == saved.name());
-            let none = given.clone().next().is_none();
-            for policy in given.chain(none.then_some(saved)) {
-                memory.shared().space(policy).map_err(|_| SnapshotError::Damaged("too many policy names"))?;
+            for policy in given {
+                shared.space(policy).map_err(|_| SnapshotError::Damaged("too many policy names"))?;
             }
         }
         let of = |ranks: &Vec<Option<Policy>>| ranks.iter().map(|policy| policy.clone().map(Saved::new)).collect();
@@ -128,7 +138,9 @@ fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
 /// have its name.
 fn put_policy(names: &mut Vec<Vec<Option<Policy>>>, place: u64, policy: Policy) -> Option<()> {
     let (number, rank) = (usize::try_from(place >> RANK_SHIFT).ok()?, usize::from(place as u16));
-    if rank == 0 && number == names.len() && number < MOST_NAMES {
+    if rank == 0 && number >= names.len() && number < MOST_NAMES {
+        // A number between two others may be no name's.
+        names.resize_with(number, Vec::new);
         names.push(vec![Some(policy)]);
         return Some(());
     }

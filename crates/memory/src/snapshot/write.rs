@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Clock, Writer};
+use tollgate_core::{Clock, KeyState, Writer};
 
-use super::{KIND_SHIFT, MAGIC, RANK_SHIFT, SnapshotError, VERSION, kind};
+use super::{KIND_SHIFT, MAGIC, RANK_SHIFT, SHARES, SnapshotError, VERSION, kind};
 use crate::ident::{Ident, Secret};
 use crate::memory::Memory;
 use crate::record::Mirror;
@@ -42,10 +42,10 @@ impl Memory {
         to.put(&(head.len() as u64).to_le_bytes())?;
         to.put(&head)?;
         let (mut written, mut block, times) = (0, Writer::default(), Times::default());
-        for (number, shard) in shared.shards.iter().chain(shared.overflow.get()).enumerate() {
+        for (number, shard) in shared.all_shards() {
             for seen in copy_of(shard) {
                 if shared.is_to_be_written(&seen, &told, &times) {
-                    written += usize::from(write_entry(shard, number as u64, seen, &mut block));
+                    written += usize::from(shared.write_entry(shard, number as u64, seen, &told, &mut block));
                 }
                 if block.len() >= BLOCK {
                     to.put_block(&mut block)?;
@@ -131,7 +131,7 @@ impl Shared {
             space.own.write(&mut spaces);
         }
         let mut to = Writer::default();
-        let Secret([one, two, three]) = self.secret;
+        let Secret([one, two, three]) = self.facts.secret;
         for word in [MAGIC, VERSION, one, two, three, self.clock.now().get(), told.all as u64] {
             to.put(word);
         }
@@ -152,25 +152,43 @@ fn copy_of(shard: &Shard) -> Vec<Seen> {
     slots
 }
 
-/// Writes a key with its identity, unless it has been forgotten since. Which shard it is in is told too, since
-/// overflow is one of them.
-fn write_entry(shard: &Shard, number: u64, seen: Seen, to: &mut Writer) -> bool {
-    if !seen.boxed() {
-        // What was seen is of one moment.
-        write_packed(number, &seen, to);
-        return true;
+impl Shared {
+    /// All shards with their numbers, those of buckets being the ones behind the last.
+    fn all_shards(&self) -> impl Iterator<Item = (usize, &Shard)> {
+        let buckets = self.overflow.shards().map(|shard| (self.shards.len(), shard));
+        self.shards.iter().enumerate().chain(buckets)
     }
-    let Some(locked) = lock_key(shard, seen.ident()) else { return false };
-    if !locked.seen.boxed() {
-        write_packed(number, &locked.seen, to);
-        return true;
+
+    /// Writes a key with its identity, unless it has been forgotten since. Which shard it is in is told too, since
+    /// buckets are in one of their own.
+    fn write_entry(&self, shard: &Shard, number: u64, seen: Seen, told: &Told, to: &mut Writer) -> bool {
+        if !seen.boxed() {
+            // What was seen is of one moment.
+            write_packed(number, &seen, to);
+            return true;
+        }
+        let Some(locked) = lock_key(shard, seen.ident()) else { return false };
+        let Some(space) = self.names.space_of(&locked.seen) else { return false };
+        if !locked.seen.boxed() && told.has(space) {
+            write_packed(number, &locked.seen, to);
+            return true;
+        }
+        // Who holds the slot has the record for itself.
+        let record = if locked.seen.boxed() {
+            shard.record(Mirror::unpack(locked.seen.words).record).map(|record| {
+                let is_own = record.is_own() && told.has(space);
+                put_ident(if is_own { &locked.seen } else { &seen }, number, if is_own { kind::OWN } else { kind::CHANGED }, to);
+                if is_own { record.write(to) } else { record.state(&space.own).write(to) }
+            })
+        } else {
+            // A policy that came after the head was written has packed it since.
+            space.own.limits().first().map(|limit| {
+                put_ident(&seen, number, kind::CHANGED, to);
+                KeyState::of(&space.own, vec![limit.unpack(locked.seen.words)]).write(to);
+            })
+        };
+        record.is_some()
     }
-    // Whoever holds the slot has the record for itself.
-    let Some(record) = shard.record(Mirror::unpack(locked.seen.words).record) else { return false };
-    let form = if record.is_own() { kind::OWN } else { kind::CHANGED };
-    put_ident(&locked.seen, number, form, to);
-    record.write(to);
-    true
 }
 
 /// Locks the slot of a key that was there, wherever it has moved to; nothing if it was forgotten.
@@ -196,7 +214,8 @@ fn write_packed(number: u64, seen: &Seen, to: &mut Writer) {
 
 fn put_ident(seen: &Seen, number: u64, form: u64, to: &mut Writer) {
     to.put(seen.print);
-    to.put(u64::from(seen.mark()) << 32 | form << KIND_SHIFT | u64::from(seen.rank()) << RANK_SHIFT | number);
+    let rank = u64::from(seen.rank()) | if seen.shares() { u64::from(SHARES) } else { 0 };
+    to.put(u64::from(seen.mark()) << 32 | form << KIND_SHIFT | rank << RANK_SHIFT | number);
 }
 
 /// The spaces there were when the head was written: it tells of those.
@@ -210,12 +229,8 @@ struct Told {
 impl Told {
     /// Adds the next one.
     fn add(&mut self, space: &Space) {
-        if space.rank == 0 {
-            self.names.push(0);
-        }
-        if let Some(ranks) = self.names.last_mut() {
-            *ranks += 1;
-        }
+        self.names.resize(usize::from(space.name) + 1, 0);
+        self.names[usize::from(space.name)] += 1;
         self.all += 1;
     }
 

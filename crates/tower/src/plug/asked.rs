@@ -87,7 +87,10 @@ impl Decide for Asked {
                 let run =
                     |key: &Vec<u8>| memory.act(policy, key, |cells, t| call.run_on(cells, &mut Usage::default(), t));
                 let ran = keys.first().map(run).ok_or_else(|| KeyError::Setup("expected a key".to_owned()).into());
-                let told = ran.and_then(|ran| ran.map_err(|error| Failure::Script(error.to_string())));
+                let told = ran.and_then(|ran| {
+                    let ran = ran.map_err(|full| Failure::Script(full.to_string()))?;
+                    ran.map_err(|error| Failure::Script(error.to_string()))
+                });
                 now(inner.answer(Some(parts), &keys, told.map(|outcome| outcome.reply.into())))
             }
             #[cfg(feature = "redis")]

@@ -1,0 +1,306 @@
+//! The cells of a policy for one key, drawn from where they are kept: the key's own place, and the bucket it shares
+//! for limits that there is no memory for.
+//!
+//! A store never decides on a state that it cannot keep. So room for everything that a charge may write is reserved
+//! before the cells are shown to anybody; a limit that finds no room in the key's own place is decided in the bucket,
+//! and if there is no room there either, the request is refused.
+
+use std::sync::Arc;
+
+use tollgate_core::{Cell, Clock, Decision, Limit, Micros, Source, Timestamp, Wait};
+
+use crate::held::{Held, Moment};
+use crate::ident::Ident;
+use crate::overflow::Overflows;
+use crate::shard::{Inner, Shard, lock_slot};
+use crate::shared::{Shared, Target, Times, When};
+use crate::slot::Seen;
+use crate::space::Space;
+
+/// What was done to cells.
+pub(crate) struct Done<R> {
+    pub(crate) answer: R,
+    /// Whether anything was charged or given back. If not, only a clock may have been corrected.
+    pub(crate) changed: bool,
+}
+
+/// The cells of a policy in its order, and where they came from.
+pub(crate) struct Drawn<'a> {
+    target: Target<'a>,
+    pub(crate) cells: Vec<Cell>,
+    /// The key's own place, if it has one, and which cells are from there.
+    own: Option<(Held<'a>, Vec<Option<usize>>)>,
+    /// Whether there is room for all cells in the key's own place.
+    is_whole: bool,
+    pub(crate) bucket: Option<Bucket<'a>>,
+}
+
+/// A bucket that limits are decided in.
+pub(crate) struct Bucket<'a> {
+    pub(crate) ident: Ident,
+    held: Held<'a>,
+    /// Its limits, and where their cells are in it.
+    limits: Vec<Arc<Limit>>,
+    places: Vec<Option<usize>>,
+    /// Whether there is room for all of them as they are after a charge; else they stay where they are.
+    is_whole: bool,
+}
+
+impl Drawn<'_> {
+    /// Whether all cells are of a bucket.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.own.is_none()
+    }
+}
+
+impl Shared {
+    /// Does `act` to the cells of a key under a policy, whether it is known or not. Nothing if there is no room to
+    /// keep what it may write.
+    pub(crate) fn with_cells<R>(
+        &self,
+        when: When,
+        target: Target<'_>,
+        ident: Ident,
+        act: impl FnOnce(&mut [Cell], Timestamp) -> Done<R>,
+    ) -> Option<R> {
+        let shard = self.shard(ident);
+        let mut inner = shard.lock();
+        let own = self.open(shard, &mut inner, when, target, ident);
+        let mut overflows = Overflows::one(self, when);
+        let t = self.time(when, target);
+        let at = self.moment(when, t);
+        let mut drawn = self.draw(&mut inner, &mut overflows, own, target, ident, at)?;
+        if drawn.bucket.is_some() && matches!(when, When::Now) {
+            self.overflow.count_decision();
+        }
+        let t = self.not_before_when(when, latest(&drawn.cells), t, target);
+        let Done { answer, changed } = act(&mut drawn.cells, t);
+        let at = Moment { later: at.later.max(t), ..at };
+        self.put_back(&mut inner, &mut overflows, drawn, changed, at).then_some(answer)
+    }
+
+    /// The time as it matters to what is kept, of which `t` is by one of the clocks. Of a time that was, nothing else is
+    /// known.
+    pub(crate) fn moment(&self, when: When, t: Timestamp) -> Moment {
+        match when {
+            When::At(t) => Moment { later: t, earlier: t },
+            When::Now => {
+                let (now, wall) = (self.clock.now(), self.clock.wall());
+                // A key is forgotten by the steady clock, unless all its limits begin by the machine's.
+                Moment { later: t.max(now), earlier: t.min(now).min(wall) }
+            }
+        }
+    }
+
+    /// The key's own place: where it is, or a free slot for one that is new.
+    pub(crate) fn open<'a>(
+        &'a self,
+        shard: &'a Shard,
+        inner: &mut Inner,
+        when: When,
+        target: Target<'a>,
+        ident: Ident,
+    ) -> Option<Held<'a>> {
+        if let Some((slot, _)) = shard.find(ident) {
+            // Keys come and go only under the shard's lock, which is held.
+            return Held::known(self, shard, &self.budget, lock_slot(slot));
+        }
+        let times = Times::of(when, target.wall);
+        let place = shard.place(inner, ident, &self.budget, &|seen: &Seen| self.expired(seen, &times))?;
+        Some(Held::new(shard, &self.budget, place, (ident.print, ident.mark), target.space))
+    }
+
+    /// Draws the cells of a policy, with room reserved for what may be written. Nothing if there is none; then the key
+    /// is as it was.
+    pub(crate) fn draw<'a>(
+        &'a self,
+        inner: &mut Inner,
+        overflows: &mut Overflows<'a>,
+        own: Option<Held<'a>>,
+        target: Target<'a>,
+        ident: Ident,
+        at: Moment,
+    ) -> Option<Drawn<'a>> {
+        let limits = target.policy.limits();
+        let Some(mut held) = own else {
+            let (bucket, cells) = self.draw_bucket(overflows, target, limits.to_vec(), ident, at)?;
+            return Some(Drawn { target, cells, own: None, is_whole: false, bucket: Some(bucket) });
+        };
+        if held.places(limits).contains(&None) && !held.has_place_for(limits, at) {
+            held.leave(inner, at);
+            return None;
+        }
+        let places = held.places(limits);
+        let Some(new) = self.new_cells(overflows, &held, target, ident, &places) else {
+            held.leave(inner, at);
+            return None;
+        };
+        if held.reserve_all(inner, target.limits(), &places, &new, at) {
+            let cells = lend(&mut held, limits, &places, new.into_iter());
+            return Some(Drawn { target, cells, own: Some((held, places)), is_whole: true, bucket: None });
+        }
+        if held.is_new() {
+            held.leave(inner, at);
+            let (bucket, cells) = self.draw_bucket(overflows, target, limits.to_vec(), ident, at)?;
+            return Some(Drawn { target, cells, own: None, is_whole: false, bucket: Some(bucket) });
+        }
+        if held.repacked(limits, &places).is_some_and(|limit| self.space_alone(target, limit).is_none()) {
+            held.leave(inner, at);
+            return None;
+        }
+        let missing: Vec<_> = limits.iter().zip(&places).filter(|(_, place)| place.is_none()).collect();
+        let missing: Vec<Arc<Limit>> = missing.into_iter().map(|(limit, _)| Arc::clone(limit)).collect();
+        let (bucket, shared) = if missing.is_empty() {
+            (None, Vec::new())
+        } else {
+            match self.draw_bucket(overflows, target, missing, ident, at) {
+                Some((bucket, cells)) => (Some(bucket), cells),
+                None => {
+                    held.leave(inner, at);
+                    return None;
+                }
+            }
+        };
+        held.reserve_growth(&places);
+        let mut shared = shared.into_iter();
+        let new = places.iter().map(|place| if place.is_none() { shared.next() } else { None });
+        let cells = lend(&mut held, limits, &places, new);
+        Some(Drawn { target, cells, own: Some((held, places)), is_whole: false, bucket })
+    }
+
+    /// The cells that a key begins with for limits it does not remember: as new, unless it shared a bucket before,
+    /// whose charges may be its own. Nothing if that bucket is in use by the same call.
+    fn new_cells(
+        &self,
+        overflows: &mut Overflows<'_>,
+        held: &Held<'_>,
+        target: Target<'_>,
+        ident: Ident,
+        places: &[Option<usize>],
+    ) -> Option<Vec<Option<Cell>>> {
+        let missing = || target.policy.limits().iter().zip(places).map(|(limit, place)| (limit, place.is_none()));
+        let fresh = || missing().map(|(limit, is_new)| is_new.then(|| limit.fresh())).collect();
+        if !held.may_share() || !self.overflow.is_used(target.space) || places.iter().all(Option::is_some) {
+            return Some(fresh());
+        }
+        let copied = overflows.look(target.space, ident, |bucket| {
+            let copy = |limit: &Limit| bucket.copy(limit).unwrap_or_else(|| limit.fresh());
+            missing().map(|(limit, is_new)| is_new.then(|| copy(limit))).collect()
+        });
+        copied.ok().map(|copied| copied.unwrap_or_else(fresh))
+    }
+
+    /// Draws the cells of some limits from the bucket that a key shares.
+    fn draw_bucket<'a>(
+        &'a self,
+        overflows: &mut Overflows<'a>,
+        target: Target<'a>,
+        limits: Vec<Arc<Limit>>,
+        ident: Ident,
+        at: Moment,
+    ) -> Option<(Bucket<'a>, Vec<Cell>)> {
+        let own = (limits.len() == target.policy.limits().len()).then_some(target.limits().1).flatten();
+        let (ident, mut held, inner) = overflows.open(target.space, ident)?;
+        if !held.has_place_for(&limits, at) {
+            held.leave(inner, at);
+            return None;
+        }
+        let places = held.places(&limits);
+        let each = limits.iter().zip(&places);
+        let new: Vec<Option<Cell>> = each.map(|(limit, place)| place.is_none().then(|| limit.fresh())).collect();
+        let is_whole = held.reserve_all(inner, (&limits, own), &places, &new, at);
+        if !is_whole {
+            if places.contains(&None) || held.repacked(&limits, &places).is_some() {
+                held.leave(inner, at);
+                return None;
+            }
+            held.reserve_growth(&places);
+        }
+        let cells = lend(&mut held, &limits, &places, new.into_iter());
+        Some((Bucket { ident, held, limits, places, is_whole }, cells))
+    }
+
+    /// Puts everything back as it is now. Returns whether what was changed is kept; if not, nothing was changed.
+    pub(crate) fn put_back<'a>(
+        &'a self,
+        inner: &mut Inner,
+        overflows: &mut Overflows<'a>,
+        drawn: Drawn<'a>,
+        changed: bool,
+        at: Moment,
+    ) -> bool {
+        let Drawn { target, mut cells, own, is_whole, bucket } = drawn;
+        let mut kept = true;
+        if let Some((mut held, places)) = own {
+            if is_whole && changed {
+                return held.put_all(inner, target.limits(), &places, cells, at);
+            }
+            if bucket.is_some() && changed {
+                held.share();
+            }
+            let mut shared = Vec::new();
+            for (place, cell) in places.iter().zip(cells) {
+                match place {
+                    Some(place) => held.give(*place, cell),
+                    None => shared.push(cell),
+                }
+            }
+            cells = shared;
+            let repacked = held.repacked(target.policy.limits(), &places).filter(|_| changed);
+            kept = held.put_back(inner, at, repacked.and_then(|limit| self.space_alone(target, limit)));
+        }
+        let Some(Bucket { mut held, limits, places, is_whole, .. }) = bucket else { return kept };
+        let inner = overflows.inner(target.space);
+        if is_whole && changed {
+            let own = (limits.len() == target.policy.limits().len()).then_some(target.limits().1).flatten();
+            return held.put_all(inner, (&limits, own), &places, cells, at);
+        }
+        let found = places.iter().zip(cells).filter_map(|(place, cell)| Some(((*place)?, cell)));
+        found.for_each(|(place, cell)| held.give(place, cell));
+        held.put_back(inner, at, None)
+    }
+
+    /// The space of a policy of one limit, under the name of the target's.
+    fn space_alone<'a>(&'a self, target: Target<'_>, limit: &Arc<Limit>) -> Option<&'a Space> {
+        self.names.space_of_one(limit, target.space, &self.facts)
+    }
+}
+
+/// Takes the cells of `places` out; the others are `new`.
+fn lend(
+    held: &mut Held<'_>,
+    limits: &[Arc<Limit>],
+    places: &[Option<usize>],
+    new: impl Iterator<Item = Option<Cell>>,
+) -> Vec<Cell> {
+    let each = limits.iter().zip(places).zip(new);
+    let cell = |((limit, place), new): ((&Arc<Limit>, &Option<usize>), Option<Cell>)| {
+        place.and_then(|place| held.lend(place)).or(new).unwrap_or_else(|| limit.fresh())
+    };
+    each.map(cell).collect()
+}
+
+/// The latest charge that the cells tell of.
+pub(crate) fn latest(cells: &[Cell]) -> Timestamp {
+    cells.iter().map(Cell::latest).max().unwrap_or_default()
+}
+
+/// How long a request is told to wait that was refused for lack of room: nothing tells when there will be some.
+const RETRY: Micros = Micros::from_secs(1);
+
+/// The refusal of a request that there was no room to decide.
+#[cold]
+pub(crate) fn no_room(t: Timestamp) -> Decision {
+    Decision {
+        allowed: false,
+        granted: 0,
+        charged: 0,
+        remaining: 0,
+        retry_after: Wait::After(RETRY),
+        next_after: Wait::After(RETRY),
+        reset_after: RETRY,
+        limited_by: None,
+        at: t,
+        source: Source::Closed,
+    }
+}

@@ -1,0 +1,205 @@
+//! The buckets that keys share when there is no memory for what they use.
+//!
+//! They are records in shards of their own, with budgets of their own: one for bare texts and names that callers
+//! bring, one for named policies, so that callers' texts cannot take the buckets of a server's policies.
+
+use std::sync::OnceLock;
+
+use crate::budget::Budget;
+use crate::held::Held;
+use crate::ident::{Ident, Secret};
+use crate::shard::{Inner, Shard, lock_slot};
+use crate::shared::{Shared, Times, When};
+use crate::slot::{Form, Seen};
+use crate::space::Space;
+use crate::sync::{AtomicU64, MutexGuard, Ordering};
+
+/// The most buckets that the keys of one name share.
+const MAX_BUCKETS: usize = 1_024;
+/// Bytes of the budget that there is a bucket for.
+const BYTES_A_BUCKET: usize = 512;
+
+/// How many buckets the keys of a name share: fewer for names that come late, so that very many names do not
+/// take more than there is.
+pub(crate) fn buckets(bytes: usize, is_callers: bool, name: u16) -> u64 {
+    let names = if is_callers { 1 } else { usize::from(name) + 1 };
+    let buckets = (bytes / BYTES_A_BUCKET / names).clamp(1, MAX_BUCKETS);
+    1 << buckets.ilog2()
+}
+
+/// The buckets of a store.
+pub(crate) struct Overflow {
+    halves: [Half; 2],
+    decisions: AtomicU64,
+}
+
+struct Half {
+    /// Mostly never made.
+    shard: OnceLock<Shard>,
+    budget: Budget,
+}
+
+impl Overflow {
+    /// Buckets of at most so many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
+        let half = || Half { shard: OnceLock::new(), budget: Budget::new(bytes / 2) };
+        Self { halves: [half(), half()], decisions: AtomicU64::new(0) }
+    }
+
+    fn half(&self, space: &Space) -> &Half {
+        &self.halves[usize::from(!space.is_callers)]
+    }
+
+    /// Bytes for the buckets of either kind.
+    pub(crate) fn bytes(&self) -> usize {
+        self.halves[0].budget.cap()
+    }
+
+    /// Whether there are buckets for names of this kind.
+    pub(crate) fn is_used(&self, space: &Space) -> bool {
+        self.half(space).shard.get().is_some()
+    }
+
+    /// The shards that there are.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.halves.iter().filter_map(|half| half.shard.get())
+    }
+
+    /// The shard for names of this kind, and its budget.
+    pub(crate) fn shard(&self, space: &Space) -> (&Shard, &Budget) {
+        let half = self.half(space);
+        // A shard takes its first buckets at once, also from a budget that has few.
+        (half.shard.get_or_init(|| Shard::new(2 * half.budget.cap(), &half.budget)), &half.budget)
+    }
+
+    pub(crate) fn count_decision(&self) {
+        self.decisions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Decisions made in buckets.
+    pub(crate) fn decisions(&self) -> u64 {
+        self.decisions.load(Ordering::Relaxed)
+    }
+
+    /// Bytes taken.
+    pub(crate) fn used(&self) -> usize {
+        self.halves.iter().map(|half| half.budget.used()).sum()
+    }
+
+    /// Lets the caps be passed by so much, while a snapshot is read.
+    pub(crate) fn allow(&self, slack: usize) {
+        self.halves.iter().for_each(|half| half.budget.allow(slack));
+    }
+}
+
+/// The identity of the bucket that a key shares.
+pub(crate) fn bucket_of(secret: &Secret, space: &Space, ident: Ident) -> Ident {
+    let bucket = secret.keyed((ident.print, space.name)) % space.buckets;
+    let print = secret.keyed((space.name, bucket));
+    Ident::new(print, secret.keyed((print, bucket)), space.name)
+}
+
+/// The buckets as one call uses them: their locks, which come after those of all shards, and which of them it has in
+/// hand already.
+pub(crate) struct Overflows<'a> {
+    shared: &'a Shared,
+    when: When,
+    guards: [Option<MutexGuard<'a, Inner>>; 2],
+    /// Whether both locks are taken where one is needed, in their order, and no bucket is made: what makes one moves
+    /// others, which may be in hand.
+    both: bool,
+    in_hand: Vec<Ident>,
+}
+
+/// The bucket is in the hands of the same call already.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InHand;
+
+impl<'a> Overflows<'a> {
+    /// For a call that needs one kind of them, at a time.
+    pub(crate) fn one(shared: &'a Shared, when: When) -> Self {
+        Self { shared, when, guards: [None, None], both: false, in_hand: Vec::new() }
+    }
+
+    /// For a call that may need both kinds, and several of each: buckets must be made before any is taken in hand.
+    pub(crate) fn several(shared: &'a Shared) -> Self {
+        Self { both: true, ..Self::one(shared, When::Now) }
+    }
+
+    /// What the holder of the lock uses.
+    pub(crate) fn inner(&mut self, space: &Space) -> &mut Inner {
+        let wanted = usize::from(!space.is_callers);
+        for (index, half) in self.shared.overflow.halves.iter().enumerate() {
+            if self.guards[index].is_none() && (self.both || index == wanted) {
+                let shard = half.shard.get_or_init(|| Shard::new(2 * half.budget.cap(), &half.budget));
+                self.guards[index] = Some(shard.lock());
+            }
+        }
+        self.guards[wanted].get_or_insert_with(|| self.shared.overflow.shard(space).0.lock())
+    }
+
+    /// Looks at the bucket of a key, if there is one.
+    pub(crate) fn look<R>(
+        &mut self,
+        space: &Space,
+        ident: Ident,
+        look: impl FnOnce(&Held<'_>) -> R,
+    ) -> Result<Option<R>, InHand> {
+        let bucket = bucket_of(&self.shared.facts.secret, space, ident);
+        if self.in_hand.contains(&bucket) {
+            return Err(InHand);
+        }
+        let (shard, budget) = self.shared.overflow.shard(space);
+        let _ = self.inner(space);
+        let Some((slot, _)) = shard.find(bucket) else { return Ok(None) };
+        let held = Held::known(self.shared, shard, budget, lock_slot(slot));
+        Ok(held.map(|held| {
+            let seen = look(&held);
+            held.leave_untouched();
+            seen
+        }))
+    }
+
+    /// Takes the bucket of a key in hand, making it if need be. Nothing if there is no memory for it, or this call has
+    /// it in hand already.
+    pub(crate) fn open(&mut self, space: &'a Space, ident: Ident) -> Option<(Ident, Held<'a>, &mut Inner)> {
+        let bucket = bucket_of(&self.shared.facts.secret, space, ident);
+        if self.in_hand.contains(&bucket) {
+            return None;
+        }
+        let (shared, (shard, budget), both) = (self.shared, self.shared.overflow.shard(space), self.both);
+        let times = Times::of(self.when, space.wall);
+        let inner = self.inner(space);
+        let held = match shard.find(bucket) {
+            Some((slot, _)) => Held::known(shared, shard, budget, lock_slot(slot))?,
+            None if both => return None,
+            None => {
+                let place = shard.place(inner, bucket, budget, &|seen: &Seen| shared.expired(seen, &times))?;
+                Held::new(shard, budget, place, (bucket.print, bucket.mark), space)
+            }
+        };
+        self.in_hand.push(bucket);
+        Some((bucket, held, self.inner(space)))
+    }
+
+    /// Makes the bucket of a key, if there is memory for it, for a call that takes several in hand later. `protected`
+    /// are the prints of those it made before.
+    pub(crate) fn make(&mut self, space: &'a Space, ident: Ident, protected: &mut Vec<u64>) {
+        let bucket = bucket_of(&self.shared.facts.secret, space, ident);
+        let (shared, (shard, budget)) = (self.shared, self.shared.overflow.shard(space));
+        let times = Times::of(self.when, space.wall);
+        let inner = self.inner(space);
+        if shard.find(bucket).is_none() {
+            let expired = |seen: &Seen| !protected.contains(&seen.print) && shared.expired(seen, &times);
+            if let Some(place) = shard.place(inner, bucket, budget, &expired) {
+                place.fill(bucket.print, bucket.mark, Form { rank: space.rank, boxed: false, shares: false }, [0, 0]);
+            }
+        }
+        protected.push(bucket.print);
+    }
+
+    /// Lets go of the buckets: none is in hand any more.
+    pub(crate) fn let_go(&mut self) {
+        self.in_hand.clear();
+    }
+}
