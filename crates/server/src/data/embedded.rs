@@ -14,6 +14,7 @@ use super::hand::Asked;
 use super::note::Note;
 use super::standin::{closed, details, local, open};
 use crate::keys::{Keys, Spoken};
+use crate::metrics::Whose;
 
 /// The store in this process.
 pub(crate) struct Embedded {
@@ -36,10 +37,14 @@ impl Embedded {
         self.binding.as_ref()
     }
 
-    pub(crate) fn prepare(&self, policy: &Policy) -> Result<Filed, StoreError> {
+    pub(crate) fn prepare(&self, policy: &Policy, whose: Whose) -> Result<Filed, StoreError> {
         let latest = self.framing.as_ref().map_or_else(Timestamp::default, |binding| binding.latest);
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        Ok(Filed::new(self.memory.prepare(policy)?, policy, id, latest))
+        let prepared = match whose {
+            Whose::Servers | Whose::Overrides => self.memory.prepare(policy)?,
+            Whose::Callers => self.memory.prepare_for_caller(policy)?,
+        };
+        Ok(Filed::new(prepared, policy, whose, id, latest))
     }
 
     /// Decides one request on each of the keys, in order.

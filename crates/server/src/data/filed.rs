@@ -9,6 +9,7 @@ use tollgate_core::{OnError, Policy, Timestamp};
 use tollgate_memory::Prepared;
 
 use super::frame::put_policy;
+use crate::metrics::Whose;
 
 /// A policy, and what the journal calls it. Clones are the same.
 #[derive(Clone, Debug)]
@@ -19,6 +20,7 @@ struct Inner {
     prepared: Prepared,
     /// The store keeps one policy for all that have the same limits, so this stands here.
     on_error: OnError,
+    whose: Whose,
     id: u64,
     /// The file of the journal that tells what the number means; 0 is none.
     file: AtomicU64,
@@ -27,9 +29,9 @@ struct Inner {
 }
 
 impl Filed {
-    pub(super) fn new(prepared: Prepared, policy: &Policy, id: u64, latest: Timestamp) -> Self {
+    pub(super) fn new(prepared: Prepared, policy: &Policy, whose: Whose, id: u64, latest: Timestamp) -> Self {
         let (file, latest) = (AtomicU64::new(0), AtomicU64::new(latest.get()));
-        Self(Arc::new(Inner { prepared, on_error: policy.on_error(), id, file, latest }))
+        Self(Arc::new(Inner { prepared, on_error: policy.on_error(), whose, id, file, latest }))
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -43,7 +45,7 @@ impl Filed {
     /// Tells what the number means, if `file` does not yet. The order lock is held.
     pub(super) fn tell(&self, file: u64, to: &mut Vec<u8>) {
         if self.0.file.load(Ordering::Relaxed) != file {
-            put_policy(self.0.id, self.policy(), to);
+            put_policy(self.0.id, self.policy(), self.0.whose, to);
             self.0.file.store(file, Ordering::Relaxed);
         }
     }

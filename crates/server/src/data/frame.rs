@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! policy      id, words                     stands before the first use of the id in a file
+//! caller's    id, words                     the same, of a policy that a caller brought
 //! charges     id, n, at, n x (key, units, at - the one before)
 //! state       id, key, cells                all that the key remembers under the policy's name, after a change
 //! spoken      a call of a dialect, and when; it is decided again
@@ -18,6 +19,7 @@ use tollgate_dialects::Wording;
 
 use super::wire::{Put, Take, folded, unfolded};
 use crate::keys::Spoken;
+use crate::metrics::Whose;
 
 /// The longest body that goes into the journal in one piece.
 pub(super) const LONGEST: usize = (1 << 20) - 64;
@@ -35,6 +37,7 @@ mod tag {
     pub(super) const BAN: u8 = 9;
     pub(super) const GENERATION: u8 = 10;
     pub(super) const PIECE: u8 = 11;
+    pub(super) const CALLERS_POLICY: u8 = 13;
 }
 
 /// In the place of a database: all of them.
@@ -43,7 +46,7 @@ const ALL: u8 = u8::MAX;
 /// One thing that a frame says.
 #[derive(Debug)]
 pub(super) enum Item<'a> {
-    Policy { id: u64, policy: Policy },
+    Policy { id: u64, policy: Policy, whose: Whose },
     Charges { id: u64, charges: Charges<'a> },
     State { id: u64, key: &'a [u8], state: State<'a> },
     Spoken { spoken: Box<Spoken>, now: Timestamp },
@@ -127,8 +130,10 @@ impl State<'_> {
     }
 }
 
-pub(super) fn put_policy(id: u64, policy: &Policy, to: &mut Vec<u8>) {
-    to.push(tag::POLICY);
+pub(super) fn put_policy(id: u64, policy: &Policy, whose: Whose, to: &mut Vec<u8>) {
+    // Without a name it is the same, and older releases read it.
+    let is_callers = whose == Whose::Callers && !policy.name().is_empty();
+    to.push(if is_callers { tag::CALLERS_POLICY } else { tag::POLICY });
     to.number(id);
     let mut words = Writer::default();
     policy.write(&mut words);
@@ -238,10 +243,11 @@ pub(super) fn put_piece(piece: Piece<'_>, to: &mut Vec<u8>) {
 /// The next thing that a frame says; `None` if it is none that is known, and nothing of it is believed.
 pub(super) fn read_item<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
     Some(match from.byte()? {
-        tag::POLICY => {
+        kind @ (tag::POLICY | tag::CALLERS_POLICY) => {
             let (id, mut words) = (from.number()?, Reader::new(from.text()?));
             let policy = Policy::read(&mut words).filter(|_| words.is_done())?;
-            Item::Policy { id, policy }
+            let whose = if kind == tag::POLICY { Whose::Servers } else { Whose::Callers };
+            Item::Policy { id, policy, whose }
         }
         tag::CHARGES => {
             let (id, left, at) = (from.number()?, from.count()?, from.time()?.get());
@@ -319,7 +325,7 @@ mod tests {
     fn everything() -> Vec<u8> {
         let mut bytes = Vec::new();
         let policy = policy();
-        put_policy(300, &policy, &mut bytes);
+        put_policy(300, &policy, Whose::Servers, &mut bytes);
         begin_charges(300, 3, t(10), &mut bytes);
         let keys: [(&[u8], u64, u64); 3] = [(b"a", 1, 10), (b"\xff\0", u64::MAX, 7), (b"a", 0, 1_000_000)];
         keys.into_iter()
@@ -372,7 +378,7 @@ mod tests {
                 Item::Spoken { spoken, now } => {
                     format!("{} {:?} {:?} {now:?}", spoken.dialect.name, spoken.keys, spoken.args)
                 }
-                Item::Policy { id, policy } => format!("{id} {} = {policy}", policy.name()),
+                Item::Policy { id, policy, whose } => format!("{id} {} = {policy} {whose:?}", policy.name()),
                 item => format!("{item:?}"),
             });
         }

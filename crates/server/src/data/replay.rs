@@ -10,6 +10,7 @@ use super::frame::{Item, Piece, read_item};
 use super::note::{Note, Notes};
 use super::wire::Take;
 use crate::keys::{DATABASES, Keys, LONGEST_NAME};
+use crate::metrics::Whose;
 
 /// The longest frame of several pieces: more than a key can hold.
 const LONGEST: usize = 1 << 30;
@@ -67,8 +68,8 @@ impl<'a> Replay<'a> {
 
     fn item(&mut self, item: Item<'_>) -> Result<(), String> {
         match item {
-            Item::Policy { id, policy } => {
-                let prepared = self.prepare(&policy)?;
+            Item::Policy { id, policy, whose } => {
+                let prepared = self.prepare(&policy, whose)?;
                 self.policies.insert(id, prepared);
             }
             Item::Charges { id, charges } => {
@@ -114,8 +115,12 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    fn prepare(&self, policy: &Policy) -> Result<Prepared, String> {
-        self.memory.prepare(policy).map_err(|error| format!("policy {}: {error}", policy.name()))
+    fn prepare(&self, policy: &Policy, whose: Whose) -> Result<Prepared, String> {
+        let prepared = match whose {
+            Whose::Servers | Whose::Overrides => self.memory.prepare(policy),
+            Whose::Callers => self.memory.prepare_for_caller(policy),
+        };
+        prepared.map_err(|error| format!("policy {}: {error}", policy.name()))
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use tollgate_config::{Config, Entry};
-use tollgate_core::{Policy, StoreError};
+use tollgate_core::{LONGEST_NAME, Policy, StoreError};
 
 use super::Home;
 use super::rules::{BESIDE, Rules, RulesError};
@@ -17,10 +17,16 @@ use crate::metrics::{PolicyCounts, Whose, label};
 use crate::ops::Ops;
 use crate::watched::Watched;
 
+/// What the names of policies that callers bring are told apart by where another store keeps them: neither a file nor a
+/// caller may use it in a name.
+const OF_CALLERS: &str = "--text";
+
 /// A policy and what the server keeps beside it.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) policy: Policy,
+    /// The same as a store elsewhere files it, if that is another: see [`Known::stored`].
+    pub(super) elsewhere: Option<Policy>,
     /// As the embedded store knows it, if that is the home.
     pub(crate) prepared: Option<Arc<Filed>>,
     /// Where it is counted, from its first use on.
@@ -39,8 +45,15 @@ pub(crate) struct Known {
 impl Known {
     /// A policy with nothing beside it, of no generation.
     pub(super) fn new(policy: Policy, home: &Home, whose: Whose) -> Result<Self, StoreError> {
-        let prepared = home.prepare(&policy)?.map(Arc::new);
+        let prepared = home.prepare(&policy, whose)?.map(Arc::new);
+        let is_apart = whose == Whose::Callers && !policy.name().is_empty() && prepared.is_none();
+        let elsewhere = is_apart.then(|| policy.clone().with_name(&format!("{}{OF_CALLERS}", policy.name())));
+        let too_long = |_| {
+            let most = LONGEST_NAME - OF_CALLERS.len();
+            StoreError::Refused(format!("NAME: expected at most {most} bytes where another store keeps what is counted"))
+        };
         Ok(Self {
+            elsewhere: elsewhere.transpose().map_err(too_long)?,
             policy,
             prepared,
             counts: OnceLock::new(),
@@ -52,6 +65,12 @@ impl Known {
         })
     }
 
+    /// The policy as a store elsewhere files it: one that a caller brought under a name is filed apart from the server's
+    /// own of that name.
+    pub(crate) fn stored(&self) -> &Policy {
+        self.elsewhere.as_ref().unwrap_or(&self.policy)
+    }
+
     /// What it is called where many are told of: its name, or as much of its text as is short.
     pub(crate) fn label(&self) -> String {
         label(&self.policy)
@@ -61,6 +80,7 @@ impl Known {
     fn again(&self, generation: u64) -> Self {
         Self {
             policy: self.policy.clone(),
+            elsewhere: self.elsewhere.clone(),
             prepared: self.prepared.clone(),
             counts: self.counts.clone(),
             whose: self.whose,

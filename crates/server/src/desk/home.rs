@@ -8,6 +8,7 @@ use tollgate_redis::Redis;
 use super::{Known, Part};
 use crate::data::{Binding, Embedded, Filed, Note, Unkept};
 use crate::keys::{Keys, Spoken};
+use crate::metrics::Whose;
 
 /// The home behind the server.
 pub(crate) enum Home {
@@ -24,10 +25,11 @@ impl Home {
         Self::Embedded(Embedded::new(memory, None, clock))
     }
 
-    /// The policy as the embedded store knows it.
-    pub(crate) fn prepare(&self, policy: &Policy) -> Result<Option<Filed>, StoreError> {
+    /// The policy as the embedded store knows it. Keys under a name that a caller brought are others than those of the
+    /// server's policy of that name.
+    pub(crate) fn prepare(&self, policy: &Policy, whose: Whose) -> Result<Option<Filed>, StoreError> {
         match self {
-            Self::Embedded(embedded) => embedded.prepare(policy).map(Some),
+            Self::Embedded(embedded) => embedded.prepare(policy, whose).map(Some),
             Self::Redis(_) => Ok(None),
         }
     }
@@ -94,7 +96,7 @@ impl Home {
     pub(crate) async fn check(&self, known: &Known, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
         match (self, &known.prepared) {
             (Self::Embedded(embedded), Some(filed)) => embedded.check(filed, key, request),
-            _ => self.store().check(&known.policy, key, *request).await,
+            _ => self.store().check(known.stored(), key, *request).await,
         }
     }
 
@@ -106,14 +108,14 @@ impl Home {
     ) -> Result<(Decision, Vec<Detail>), StoreError> {
         match (self, &known.prepared) {
             (Self::Embedded(embedded), Some(filed)) => embedded.check_full(filed, key, request),
-            _ => self.store().check_full(&known.policy, key, *request).await,
+            _ => self.store().check_full(known.stored(), key, *request).await,
         }
     }
 
     pub(crate) async fn reset(&self, known: &Known, key: &[u8]) -> Result<(), StoreError> {
         match (self, &known.prepared) {
             (Self::Embedded(embedded), Some(filed)) => embedded.reset(filed, key),
-            _ => self.store().reset(&known.policy, key).await,
+            _ => self.store().reset(known.stored(), key).await,
         }
     }
 
@@ -126,7 +128,7 @@ impl Home {
     ) -> Result<u64, StoreError> {
         match (self, &known.prepared) {
             (Self::Embedded(embedded), Some(filed)) => embedded.refund(filed, key, units, at),
-            _ => self.store().refund(&known.policy, key, units, at).await,
+            _ => self.store().refund(known.stored(), key, units, at).await,
         }
     }
 
@@ -141,7 +143,7 @@ impl Home {
             }
         }
         let items: Vec<Item<'_>> =
-            parts.iter().map(|Part { known, key, cost }| Item { policy: &known.policy, key, cost: *cost }).collect();
+            parts.iter().map(|Part { known, key, cost }| Item { policy: known.stored(), key, cost: *cost }).collect();
         self.store().check_all(&items).await
     }
 }

@@ -135,7 +135,7 @@ impl Desk {
             }
             return Ok(());
         }
-        *decisions = self.home.store().check_many(&known.policy, keys, *request).await?;
+        *decisions = self.home.store().check_many(known.stored(), keys, *request).await?;
         self.tell(known, keys.iter().copied(), decisions, &[]);
         Ok(())
     }

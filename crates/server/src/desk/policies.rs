@@ -1,10 +1,11 @@
 //! The policies a server knows: those it was told of, by name, and texts that callers bring, parsed once.
 //!
-//! Names are looked up in the generation in use, so whoever asks next sees a new one. Callers choose texts
-//! and names, so both are kept within bounds: texts in two halves, of which the older is forgotten when the
-//! younger is full; names up to a number.
+//! Names are looked up in the generation in use, so a request that comes after a reload sees the new one. Callers choose
+//! texts and names, so what is kept of them is bounded: in two halves, of which the older is forgotten when the younger is
+//! full. What a caller brings never reaches the state of a policy of the server: its keys are others, also under the
+//! same name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -17,10 +18,10 @@ use crate::fault::{Fault, quoted};
 
 /// The texts of one half.
 const HALF: usize = 1_024;
+/// The limits that the texts of one half have together: a limit takes some hundred bytes.
+const MAX_LIMITS_OF_HALF: usize = 4_096;
 /// The longest policy text, in bytes.
 const LONGEST_TEXT: usize = 4_096;
-/// The policy names that callers may bring, beside those the server was told of.
-const MOST_NAMES: usize = 1_000;
 /// The names that an error tells.
 const TOLD: usize = 10;
 
@@ -37,7 +38,8 @@ pub(crate) struct Policies {
 struct Texts {
     young: HashMap<Box<[u8]>, Arc<Known>, foldhash::quality::RandomState>,
     old: HashMap<Box<[u8]>, Arc<Known>, foldhash::quality::RandomState>,
-    names: HashSet<Box<str>>,
+    /// The limits of the younger half.
+    limits: usize,
 }
 
 impl Policies {
@@ -71,17 +73,21 @@ impl Policies {
         // Every text has a slash, and no name has one.
         if text.contains(&b'/') {
             let filed = name.and_then(|name| std::str::from_utf8(name).ok()).and_then(|name| generation.find(name));
-            if let Some(known) = filed.filter(|known| known.rules.is_some()) {
+            if let Some(known) = filed {
+                let asked = read(text, name)?;
+                if known.rules.is_none() && known.policy.limits() == asked.limits() && known.policy.mode() == asked.mode() {
+                    return Ok(Arc::clone(known));
+                }
                 let name = known.policy.name();
                 return Err(Fault::wrong(format!(
-                    "NAME: expected another than {name}, whose lists, overrides or bans a text would pass by; ask for \
-                     {name} itself"
+                    "NAME: expected a name that no policy of the server has, found {name}; ask for {name} itself, or bring \
+                     the text under another name"
                 )));
             }
-            return self.remembered(&id(text, name), generation, || read(text, name), make);
+            return self.remembered(&id(text, name), || read(text, name), make);
         }
         let Some(word) = std::str::from_utf8(text).ok().filter(|text| is_word(text)) else {
-            return self.remembered(&id(text, name), generation, || read(text, name), make);
+            return self.remembered(&id(text, name), || read(text, name), make);
         };
         let known = generation.find(word).ok_or_else(|| unknown(word, generation))?;
         let Some(name) = name.filter(|name| *name != text) else { return Ok(Arc::clone(known)) };
@@ -94,8 +100,7 @@ impl Policies {
         let id = [text, b"\0", name, b"\0", &generation.number.to_le_bytes()].concat();
         self.remembered(
             &id,
-            generation,
-            || named(known.policy.clone(), name),
+            || apart(known.policy.clone(), name, generation),
             |policy| Ok(Known { generation: generation.number, ..make(policy)? }),
         )
     }
@@ -103,7 +108,6 @@ impl Policies {
     fn remembered(
         &self,
         id: &[u8],
-        generation: &Generation,
         read: impl FnOnce() -> Result<Policy, Fault>,
         make: impl FnOnce(Policy) -> Result<Known, Fault>,
     ) -> Result<Arc<Known>, Fault> {
@@ -118,22 +122,15 @@ impl Policies {
             Some(known) => Arc::clone(known),
             None => {
                 let policy = read()?;
-                let name = policy.name();
-                if !name.is_empty() && generation.find(name).is_none() && !texts.names.contains(name) {
-                    if texts.names.len() >= MOST_NAMES {
-                        let text = format!(
-                            "NAME: expected at most {MOST_NAMES} different names; callers should not choose them"
-                        );
-                        return Err(Fault::wrong(text));
-                    }
-                    texts.names.insert(name.into());
-                }
                 Arc::new(make(policy)?)
             }
         };
-        if texts.young.len() >= HALF {
+        let limits = known.policy.limits().len();
+        if texts.young.len() >= HALF || texts.limits + limits > MAX_LIMITS_OF_HALF {
             texts.old = std::mem::take(&mut texts.young);
+            texts.limits = 0;
         }
+        texts.limits += limits;
         texts.young.insert(id.into(), Arc::clone(&known));
         Ok(known)
     }
@@ -156,6 +153,15 @@ fn read(text: &[u8], name: Option<&[u8]>) -> Result<Policy, Fault> {
     match name {
         None => Ok(policy),
         Some(name) => named(policy, name),
+    }
+}
+
+/// A policy of the server under a name that a caller chose, which no other policy of the server has.
+fn apart(policy: Policy, name: &[u8], generation: &Generation) -> Result<Policy, Fault> {
+    let named = named(policy, name)?;
+    match generation.find(named.name()) {
+        None => Ok(named),
+        Some(_) => Err(Fault::expected("NAME", "a name that no policy of the server has", name)),
     }
 }
 
@@ -229,15 +235,26 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_server_or_few() {
-        let tested = tested(&[("login", "5/min")]);
-        assert_eq!(tested.find("login", None).unwrap().policy.name(), "login");
-        for number in 0..MOST_NAMES {
-            tested.find("1/s", Some(&format!("n{number}"))).unwrap();
+    fn a_text_cannot_be_brought_under_the_name_of_a_policy_of_the_server() {
+        let tested = tested(&[("login", "5/min"), ("api", "9/s")]);
+        let login = tested.find("login", None).unwrap();
+        assert!(Arc::ptr_eq(&login, &tested.find("5/min", Some("login")).unwrap()), "the same limits are the policy itself");
+        for (text, name) in [("9/min", "login"), ("1/s gcra", "login"), ("login", "api")] {
+            let said = tested.find(text, Some(name)).unwrap_err().text;
+            assert!(said.contains("expected a name that no policy of the server has"), "{said}");
         }
-        assert!(tested.find("1/s", Some("one-more")).unwrap_err().text.contains("at most 1000"));
-        tested.find("9/min", Some("login")).unwrap();
-        tested.find("2/s", Some("n7")).unwrap();
+        // There may be any number of other names.
+        (0..20_000).for_each(|number| _ = tested.find("1/s", Some(&format!("n{number}"))).unwrap());
+    }
+
+    #[test]
+    fn texts_of_many_limits_are_remembered_for_less_long() {
+        let tested = tested(&[]);
+        let text = |number: usize| (1..=32).map(|limit| format!("{number}/{limit}h")).collect::<Vec<_>>().join(", ");
+        (1..=HALF).for_each(|number| _ = tested.find(&text(number), None).unwrap());
+        let texts = tested.policies.texts.read().unwrap();
+        let limits = |half: &HashMap<_, Arc<Known>, _>| half.values().map(|known| known.policy.limits().len()).sum::<usize>();
+        assert!(limits(&texts.young) <= MAX_LIMITS_OF_HALF && limits(&texts.old) <= MAX_LIMITS_OF_HALF);
     }
 
     #[test]
