@@ -27,6 +27,12 @@ fn url(server: &Server) -> String {
     format!("tollgate://{}", server.resp_addr().unwrap())
 }
 
+/// With the token that the server made, which allows everything.
+async fn entitled(server: &Server) -> Redis {
+    let url = format!("tollgate://{}@{}", server.token().unwrap().text(), server.resp_addr().unwrap());
+    Redis::builder(&url).deadline(PATIENCE).connect().await.unwrap()
+}
+
 async fn store(server: &Server) -> Redis {
     Redis::builder(&url(server)).deadline(PATIENCE).connect().await.unwrap()
 }
@@ -39,7 +45,7 @@ fn units(units: u64) -> Cost {
 async fn it_decides_as_the_embedded_store_does_to_the_microsecond() {
     let clock = Manual::at(Timestamp::new(1_700_000_000_000_000).unwrap());
     let server = Server::start_with_clock(settings(), &clock).unwrap();
-    let store = store(&server).await;
+    let store = entitled(&server).await;
     let memory = Memory::with_clock(tollgate_memory::DEFAULT_CAP, Box::new(clock.clone()));
     let requests = [
         Request::ONE,

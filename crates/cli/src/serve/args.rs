@@ -26,9 +26,9 @@ Without options it listens on 127.0.0.1 alone, ports 7379 (Redis protocol) and
 7380 (HTTP), and decides in its own memory: nothing is kept over a restart,
 unless --data DIR is given. Then everything that was charged is in a journal
 before it is answered, and time spent down counts as refill.
-Checks and reads are free on this machine; resets and administration need a
-token. One is made at the start, printed, and left in a file that only this
-user can read, where tollgate reset finds it.
+Checks and reads are free on this machine; refunds, resets and administration
+need a token. One is made at the start, printed, and left in a file that only
+this user can read, where tollgate refund and tollgate reset find it.
 
 The policy file is read again when it changes: a wrong one changes nothing, and
 what was consumed counts on. tollgate config check looks at one before.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{path, tollgate};
+use crate::support::{json, path, tollgate, tollgate_in};
 
 /// After this, a test that waits has found a mistake.
 const HANGS: Duration = Duration::from_secs(60);
@@ -187,6 +187,41 @@ fn it_says_where_it_is_and_ends_at_a_signal() {
     assert!(!file.exists());
     let mut rest = Vec::new();
     connection.read_to_end(&mut rest).unwrap();
+}
+
+/// The token that the server left allows refunds, and `tollgate refund` finds it.
+#[test]
+fn a_refund_of_the_same_user_needs_no_more_than_the_command() {
+    let server = Running::start("serve-refund", &["--resp", "127.0.0.1:0", "--http", "off"]);
+    let (place, url) = (path("serve-refund"), format!("tollgate://{}", server.addr()));
+    let run =
+        |args: &[&str], place: &str| tollgate_in(args, b"", &[("TOLLGATE_STORE", &url), ("XDG_RUNTIME_DIR", place)]);
+    let own = place.to_str().unwrap();
+    let charged = json(&run(&["check", "user:42", "5/h", "--cost", "4", "--json"], own).ok());
+    let at = charged["at_us"].to_string();
+    let refund = ["refund", "user:42", "5/h", "4", &at];
+    assert!(run(&refund, "/nowhere").failed().starts_with("error: NOPERM "));
+    assert_eq!(run(&refund, own).ok(), "given back: 4 of 4 to user:42\n");
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_line_of_the_tokens_file_without_refund_may_not_refund() {
+    let file = folder("serve-refund-tokens").join("tokens");
+    let token = |scopes: &str, name: &str| {
+        let args = ["token", "--scopes", scopes, "--name", name, "--file", file.to_str().unwrap(), "--json"];
+        json(&tollgate(&args, b"").ok())["token"].as_str().unwrap().to_owned()
+    };
+    let (old, new) = (token("check,read", "old"), token("check,refund", "new"));
+    let args = ["--resp", "127.0.0.1:0", "--http", "off", "--tokens", file.to_str().unwrap()];
+    let server = Running::start("serve-refund-file", &args);
+    let mut connection = server.connect();
+    for (token, answer) in [(old, "-NOPERM expected a token with the scope refund"), (new, ":0")] {
+        assert_eq!(ask(&mut connection, &["AUTH", &token]), "+OK");
+        let said = ask(&mut connection, &["TG.REFUND", "user:42", "5/h", "1", "1790000000000000"]);
+        assert!(said.starts_with(answer), "{said}");
+        assert_eq!(said.ends_with("; add refund to the token's scopes"), answer != ":0", "{said}");
+    }
 }
 
 #[test]
