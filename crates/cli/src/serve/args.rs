@@ -16,7 +16,7 @@ Examples:
   tollgate serve --data /var/lib/tollgate
   tollgate serve --policy login=\"5/min, 20/h\" --memory 1G
   tollgate serve --config tollgate.yaml
-  tollgate serve --store redis://127.0.0.1:6379
+  tollgate serve --store redis://127.0.0.1:6379 --instances 4
   tollgate serve --resp 7000 --http off
   tollgate token --scopes check,read --name billing --file tokens
   tollgate serve --resp 0.0.0.0 --http 0.0.0.0 --tokens tokens \\
@@ -120,6 +120,10 @@ pub(crate) struct ServeArgs {
     /// Decide in this Redis or Valkey: redis://, rediss://, redis+cluster:// or redis+sentinel://
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
+
+    /// How many servers use the store: while it is away, each decides by one Nth of every limit
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) instances: Option<u16>,
 
     #[command(flatten)]
     pub(crate) authority: Authority,

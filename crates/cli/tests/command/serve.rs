@@ -398,3 +398,52 @@ fn a_start_without_options_has_no_socket_off_loopback() {
     }
     assert_eq!(server.end(), Some(0));
 }
+
+/// Starts four servers on one Redis, kills that, and asks each more often than the limit has.
+/// Answers how much they admitted together, and what the first one said at its start.
+fn admitted_without_the_store(name: &str, more: &[&str]) -> (usize, String) {
+    let mut redis = tollgate_servers::Server::start().unwrap();
+    let url = redis.url();
+    let args = [&["--resp", "0", "--http", "off", "--store", url.as_str()][..], more].concat();
+    let mut servers: Vec<Running> =
+        (0..4).map(|place| Running::start(&format!("serve-{name}-{place}"), &args)).collect();
+    redis.kill_hard().unwrap();
+    let allowed = |server: &Running| {
+        let mut connection = server.connect();
+        let is_allowed = |_: &usize| {
+            assert_eq!(ask(&mut connection, &["TG.CHECK", "user:42", "10/h", "SOURCE"]), "*7");
+            let mut integers = String::new();
+            for _ in 0..6 {
+                connection.read_line(&mut integers).unwrap();
+            }
+            let mut source = String::new();
+            connection.read_line(&mut source).unwrap();
+            connection.read_line(&mut source).unwrap();
+            assert_eq!(source, "$5\r\nlocal\r\n");
+            integers.starts_with(":1\r\n")
+        };
+        (0..20).filter(is_allowed).count()
+    };
+    let admitted = servers.iter().map(allowed).sum();
+    let log = if more.is_empty() { servers[0].logged("store_not_shared") } else { String::new() };
+    (admitted, servers[0].said.clone() + &log)
+}
+
+#[test]
+fn four_servers_without_their_store_admit_no_more_than_one_limit() {
+    let (admitted, said) = admitted_without_the_store("shared", &["--instances", "4"]);
+    assert_eq!(admitted, 4 * 2, "two of ten each");
+    assert!(said.contains("by one of 4 parts of each limit"), "{said}");
+}
+
+#[test]
+fn a_store_without_a_number_of_servers_is_warned_about() {
+    let (admitted, said) = admitted_without_the_store("unshared", &[]);
+    assert_eq!(admitted, 40, "as the warning says");
+    assert!(said.contains("Warning: several servers") && said.contains("--instances N"), "{said}");
+    assert!(said.contains("warn store_not_shared text=\"while the store is away"), "{said}");
+    let error = tollgate(&["serve", "--resp", "0", "--http", "off", "--instances", "4"], b"").failed();
+    assert!(error.contains("--instances \"4\": expected a store that the servers use: --store URL"), "{error}");
+    let error = tollgate(&["serve", "--store", "redis://127.0.0.1:1", "--instances", "0"], b"").failed();
+    assert!(error.contains("--instances"), "{error}");
+}
