@@ -49,6 +49,7 @@ pub struct Builder {
     share: f64,
     cap: usize,
     charge_then_refund: bool,
+    refunds: bool,
 }
 
 impl Builder {
@@ -66,6 +67,7 @@ impl Builder {
             share: 1.0,
             cap: tollgate_memory::DEFAULT_CAP,
             charge_then_refund: false,
+            refunds: false,
         }
     }
 
@@ -139,15 +141,27 @@ impl Builder {
 
     /// On a cluster, lets `check_all` take keys of different slots: they are charged one after the other,
     /// and get it back if one refuses. Each has the deadline to itself, so all together may take that many; a
-    /// caller that stops waiting in between leaves what was charged so far.
+    /// caller that stops waiting in between leaves what was charged so far. As [`Builder::refunds`], it lets
+    /// [`Builder::connect`] check the right to give back.
     pub fn charge_then_refund(self) -> Self {
-        Self { charge_then_refund: true, ..self }
+        Self { charge_then_refund: true, ..self }.refunds()
+    }
+
+    /// Says that the store is used to give back, as by `Settle::Refund` of a layer. [`Builder::connect`] then
+    /// asks the server to give back nothing, which changes nothing, and is an error if the server does not let
+    /// us: a Tollgate server wants a token with the scope `refund`.
+    pub fn refunds(self) -> Self {
+        Self { refunds: true, ..self }
     }
 
     /// Opens the store and waits until the server answers.
     pub async fn connect(self) -> Result<Redis, OpenError> {
+        let refunds = self.refunds;
         let store = self.lazy()?;
         store.reach().await?;
+        if refunds {
+            store.check_refunds().await?;
+        }
         Ok(store)
     }
 

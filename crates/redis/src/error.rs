@@ -19,6 +19,8 @@ pub enum OpenError {
     Away(String),
     /// The server does not let us in, in its words.
     Refused(String),
+    /// The server does not let us give back, in its words.
+    Refund(String),
 }
 
 impl fmt::Display for OpenError {
@@ -29,6 +31,7 @@ impl fmt::Display for OpenError {
             Self::Runtime => f.write_str("expected a tokio runtime to open the store in"),
             Self::Away(why) => write!(f, "the server cannot be reached: {why}"),
             Self::Refused(why) => write!(f, "the server does not let us in: {why}"),
+            Self::Refund(why) => write!(f, "the server does not let us give back: {why}"),
         }
     }
 }

@@ -18,6 +18,9 @@ use crate::settings::{Packaging, Settings};
 use crate::standin::StandIn;
 use crate::stats::{Counters, Stats};
 
+/// The key of calls that only check whether they are let through.
+const UNUSED_KEY: &[u8] = b"tollgate--unused";
+
 /// A store in Redis or Valkey, or in a Tollgate server, shared by all processes that use the server. Cheap to
 /// clone; clones share everything.
 ///
@@ -84,6 +87,17 @@ impl Redis {
             })?;
         }
         Ok(())
+    }
+
+    /// Checks that the server lets us give back, by a refund of nothing to a key that holds nothing. A server
+    /// that does not answer is left to the calls that follow.
+    pub(crate) async fn check_refunds(&self) -> Result<(), OpenError> {
+        let none = Cost::new(0).unwrap_or(Cost::ONE);
+        let policy: Policy = "1/s".parse().map_err(|_| OpenError::Setting("a policy such as 1/s".into()))?;
+        match self.inner.refund(&policy, UNUSED_KEY, none, Timestamp::saturating(0)).await {
+            Err(StoreError::Refused(why)) => Err(OpenError::Refund(why)),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use tollgate_core::{
 };
 use tollgate_memory::{Manual, Memory};
 use tollgate_redis::{OpenError, Packaging, Redis};
-use tollgate_server::{Server, Settings};
+use tollgate_server::{Server, Settings, Token};
 use tollgate_servers::{Fault, Proxy};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,6 +25,12 @@ fn settings() -> Settings {
 
 fn url(server: &Server) -> String {
     format!("tollgate://{}", server.resp_addr().unwrap())
+}
+
+/// With the token that the server made, which allows everything.
+async fn entitled(server: &Server) -> Redis {
+    let url = format!("tollgate://{}@{}", server.token().unwrap().text(), server.resp_addr().unwrap());
+    Redis::builder(&url).deadline(PATIENCE).connect().await.unwrap()
 }
 
 async fn store(server: &Server) -> Redis {
@@ -39,7 +45,7 @@ fn units(units: u64) -> Cost {
 async fn it_decides_as_the_embedded_store_does_to_the_microsecond() {
     let clock = Manual::at(Timestamp::new(1_700_000_000_000_000).unwrap());
     let server = Server::start_with_clock(settings(), &clock).unwrap();
-    let store = store(&server).await;
+    let store = entitled(&server).await;
     let memory = Memory::with_clock(tollgate_memory::DEFAULT_CAP, Box::new(clock.clone()));
     let requests = [
         Request::ONE,
@@ -151,7 +157,7 @@ async fn a_server_without_its_store_says_that_it_decided_alone() {
     // Nobody listens on port 1.
     let away = Redis::builder("redis://127.0.0.1:1").deadline(Duration::from_millis(50)).lazy().unwrap();
     let server = Server::start(Settings { store: Some(away), ..settings() }).unwrap();
-    let store = store(&server).await;
+    let store = entitled(&server).await;
     let policy = policy("2/h").with_on_error(OnError::Deny);
     let decision = store.check(&policy, b"k", Request::ONE).await.unwrap();
     assert_eq!((decision.allowed, decision.source), (true, Source::Local));
@@ -227,4 +233,42 @@ async fn limits_that_no_text_makes_are_not_sent() {
     let refused = store.check(&policy, b"k", Request::ONE).await.unwrap_err().to_string();
     assert!(refused.contains("sent as text"), "{refused}");
     assert_eq!(store.stats().calls, 0);
+}
+
+/// Who will give back is told at the start if the token does not allow it.
+#[tokio::test]
+async fn a_store_for_refunds_opens_only_with_a_token_that_allows_them() {
+    let file = std::env::temp_dir().join(format!("tollgate-refunds-{}", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    let token = |scopes: &str, name: &str| Token::add_to(&file, scopes.parse().unwrap(), name).unwrap().0;
+    let (old, new) = (token("check,read", "old"), token("check,refund", "new"));
+    let server = Server::start(Settings { tokens: Some(file.clone()), ..settings() }).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let place = server.resp_addr().unwrap();
+    let builders = |token: &str| {
+        let url = format!("tollgate://{token}@{place}");
+        [Redis::builder(&url).refunds(), Redis::builder(&url).charge_then_refund()].map(|one| one.deadline(PATIENCE))
+    };
+    for builder in builders(old.text()) {
+        let error = builder.connect().await.unwrap_err();
+        let said = error.to_string();
+        assert!(matches!(error, OpenError::Refund(_)), "{said}");
+        assert!(
+            said.starts_with("the server does not let us give back: NOPERM expected a token with the scope refund")
+        );
+        assert!(said.contains("add refund to the token's scopes") && !said.contains(old.text()), "{said}");
+    }
+    for builder in builders(new.text()) {
+        let store = builder.connect().await.unwrap();
+        let policy = policy("5/h");
+        let charged = store.check(&policy, b"k", Request::cost(units(3))).await.unwrap();
+        assert_eq!(store.refund(&policy, b"k", units(3), charged.at).await.unwrap(), 3);
+        let decision = store.check(&policy, b"k", Request::ONE.peek()).await.unwrap();
+        assert_eq!(decision.remaining, 5, "and asking at the start changed nothing");
+    }
+    // Who gives nothing back is not asked for it.
+    let store =
+        Redis::builder(&format!("tollgate://{}@{place}", old.text())).deadline(PATIENCE).connect().await.unwrap();
+    let refused = store.refund(&policy("5/h"), b"k", units(1), Timestamp::saturating(1)).await.unwrap_err();
+    assert!(refused.to_string().contains("add refund to the token's scopes"), "{refused}");
 }

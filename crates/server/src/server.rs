@@ -132,6 +132,11 @@ impl Server {
         let threads = settings.threads.max(1);
         let limits = settings.limits.clone();
         let log = Arc::new(Log::new(settings.log).map_err(StartError::System)?);
+        if settings.instances.is_none() && settings.store.as_ref().is_some_and(|store| store.share() >= 1.0) {
+            let text = "while the store is away, each server that uses it admits whole limits: --instances N gives \
+                        each of N servers its part";
+            log.warn("store_not_shared", &[("text", &text)]);
+        }
         let tls = settings.tls.clone().map(|files| Tls::new(files, Arc::clone(&log)));
         let tls = tls.transpose().map_err(StartError::Tls)?.map(Arc::new);
         let (made, tokens) = tokens(&settings)?;

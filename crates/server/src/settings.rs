@@ -41,6 +41,9 @@ pub struct Settings {
     pub keys: usize,
     /// The store that decides; the embedded one if none.
     pub store: Option<Redis>,
+    /// How many servers use the store, if that is known; the store's own share goes by it. If it is not known and the
+    /// store's share is 1, the start warns: each server then admits whole limits while the store is away.
+    pub instances: Option<u16>,
     /// What is kept over a restart; nothing if none.
     pub data: Option<Keeping>,
     /// Policies that callers may ask for by name, beside those of the file.
@@ -131,6 +134,7 @@ impl Default for Settings {
             memory: tollgate_memory::DEFAULT_CAP,
             keys: tollgate_memory::DEFAULT_CAP,
             store: None,
+            instances: None,
             data: None,
             policies: Vec::new(),
             config: None,

@@ -89,8 +89,27 @@ impl Toll {
                 None => self.judge(self.ask(&parts, key, question).await, key, question),
                 Some(line) => self.judge_in_line(line, &parts, key, question).await,
             };
+            self.check_refunds(&judged);
             (parts, judged)
         })
+    }
+
+    /// Logs once if the store would refuse what `settle` may ask for, so that a missing right shows with the first
+    /// request and not with the first refund. The request does not wait for it. Without a charge there is nothing to
+    /// give back.
+    fn check_refunds(self: &Arc<Self>, judged: &Judged) {
+        let (Judged::Pass(verdict) | Judged::Refuse(verdict, _)) = judged;
+        if self.settle.is_none() || self.look || verdict.source() != Source::Home || !self.limiter.begins_refunds() {
+            return;
+        }
+        // Elsewhere than in tokio, the first refund that fails is the first to be logged.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let toll = self.clone();
+        runtime.spawn(async move {
+            if let Some(error) = toll.limiter.refund_refused().await {
+                toll.log.tell_now("the store does not let us give back, so Settle::Refund will fail", &error);
+            }
+        });
     }
 
     /// Where the request waits if it does not fit. What costs nothing passes, and waits for nobody.

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use http::request::Parts;
@@ -38,7 +39,12 @@ struct Over {
     policy: Policy,
     /// Decides while the store does not, if the policy says so. All who ask this limiter count together then, too.
     local: Arc<OnceLock<Option<Gate>>>,
+    /// Whether the store was asked if it gives back.
+    asked_refund: Arc<AtomicBool>,
 }
+
+/// The key of the refund of nothing that checks the right to give back.
+const UNUSED_KEY: &[u8] = b"tollgate--unused";
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +63,7 @@ impl Limiter {
 
     /// The same over a store that others use too.
     pub fn shared(store: Arc<dyn Store>, policy: Policy) -> Self {
-        Self(Kind::Store(Arc::new(Over { store, policy, local: Arc::default() })))
+        Self(Kind::Store(Arc::new(Over { store, policy, local: Arc::default(), asked_refund: Arc::default() })))
     }
 
     /// A limiter of one's own.
@@ -79,7 +85,8 @@ impl Limiter {
     pub(crate) fn with_on_error(self, on_error: OnError) -> Self {
         let Kind::Store(over) = &self.0 else { return self };
         let policy = over.policy.clone().with_on_error(on_error);
-        Self(Kind::Store(Arc::new(Over { store: over.store.clone(), policy, local: over.local.clone() })))
+        let (local, asked_refund) = (over.local.clone(), over.asked_refund.clone());
+        Self(Kind::Store(Arc::new(Over { store: over.store.clone(), policy, local, asked_refund })))
     }
 
     /// The answer, if it is known without waiting.
@@ -144,6 +151,27 @@ impl Limiter {
             Kind::Gate(gate) => gate.refund(key, units.get(), at),
             Kind::Store(over) => over.store.refund(&over.policy, key, units, at).await,
             Kind::Custom(_) => Ok(0),
+        }
+    }
+
+    /// Returns true once for a limiter over a store: whether it gives back is then to be asked.
+    pub(crate) fn begins_refunds(&self) -> bool {
+        matches!(&self.0, Kind::Store(over)
+            if !over.asked_refund.load(Ordering::Relaxed) && !over.asked_refund.swap(true, Ordering::Relaxed))
+    }
+
+    /// Returns why the store would refuse a refund: asks it to give back nothing, which changes nothing. A store that
+    /// does not answer is to be asked again.
+    pub(crate) async fn refund_refused(&self) -> Option<StoreError> {
+        let Kind::Store(over) = &self.0 else { return None };
+        let at = Timestamp::saturating(0);
+        match over.store.refund(&over.policy, UNUSED_KEY, Cost::new(0)?, at).await {
+            Ok(_) => None,
+            Err(StoreError::Away { .. }) => {
+                over.asked_refund.store(false, Ordering::Relaxed);
+                None
+            }
+            Err(error) => Some(error),
         }
     }
 

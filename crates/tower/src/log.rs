@@ -46,6 +46,17 @@ impl Log {
             self.told.kept.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        self.write(level, what, why);
+    }
+
+    /// Logs what happens at most once, however much else is told in this second.
+    pub(crate) fn tell_now(&self, what: &str, why: &dyn fmt::Display) {
+        if let Some(level) = self.level {
+            self.write(level, what, why);
+        }
+    }
+
+    fn write(&self, level: Level, what: &str, why: &dyn fmt::Display) {
         let kept = self.told.kept.swap(0, Ordering::Relaxed);
         match level {
             Level::ERROR => tracing::error!(kept, "{what}: {why}"),

@@ -44,8 +44,10 @@ Examples:
   tollgate refund user:42 100/min 5 1790000000123456
 
 Gives back what is still held of N units charged at AT_US, the at_us of the
-decision that granted them. Exit code: 0 done, also if nothing is held any
-more; 2 error.";
+decision that granted them. A Tollgate server wants a token with the scope
+refund for it: the one in the URL, else TOLLGATE_TOKEN, else the one that a
+server on this machine left to its user.
+Exit code: 0 done, also if nothing is held any more; 2 error.";
 
 /// What `tollgate check` takes.
 #[derive(Args, Debug)]

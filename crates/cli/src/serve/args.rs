@@ -16,7 +16,7 @@ Examples:
   tollgate serve --data /var/lib/tollgate
   tollgate serve --policy login=\"5/min, 20/h\" --memory 1G
   tollgate serve --config tollgate.yaml
-  tollgate serve --store redis://127.0.0.1:6379
+  tollgate serve --store redis://127.0.0.1:6379 --instances 4
   tollgate serve --resp 7000 --http off
   tollgate token --scopes check,read --name billing --file tokens
   tollgate serve --resp 0.0.0.0 --http 0.0.0.0 --tokens tokens \\
@@ -26,9 +26,9 @@ Without options it listens on 127.0.0.1 alone, ports 7379 (Redis protocol) and
 7380 (HTTP), and decides in its own memory: nothing is kept over a restart,
 unless --data DIR is given. Then everything that was charged is in a journal
 before it is answered, and time spent down counts as refill.
-Checks and reads are free on this machine; resets and administration need a
-token. One is made at the start, printed, and left in a file that only this
-user can read, where tollgate reset finds it.
+Checks and reads are free on this machine; refunds, resets and administration
+need a token. One is made at the start, printed, and left in a file that only
+this user can read, where tollgate refund and tollgate reset find it.
 
 The policy file is read again when it changes: a wrong one changes nothing, and
 what was consumed counts on. tollgate config check looks at one before.
@@ -120,6 +120,10 @@ pub(crate) struct ServeArgs {
     /// Decide in this Redis or Valkey: redis://, rediss://, redis+cluster:// or redis+sentinel://
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
+
+    /// How many servers use the store: while it is away, each decides by one Nth of every limit
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) instances: Option<u16>,
 
     #[command(flatten)]
     pub(crate) authority: Authority,

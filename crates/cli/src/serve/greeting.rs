@@ -11,6 +11,8 @@ use super::left::Left;
 pub(crate) struct Greeting {
     /// The store that decides, as it may be printed; the embedded one if none.
     place: Option<String>,
+    /// How many servers use it, if that was said.
+    instances: Option<u16>,
     memory: usize,
     /// What is kept over a restart, in words.
     kept: Option<String>,
@@ -28,6 +30,7 @@ impl Greeting {
         let shown = |path: &std::path::PathBuf| path.display().to_string();
         Self {
             place,
+            instances: settings.instances,
             memory: settings.memory,
             kept: settings.data.as_ref().map(kept),
             policies: args.policy.iter().map(|policy| format!("{} = {policy}", policy.name())).collect(),
@@ -49,6 +52,9 @@ impl Greeting {
             rows.push(("TLS", format!("with {cert}")));
         }
         rows.push(("decided by", self.decider()));
+        if self.place.is_some() {
+            rows.push(("while it is away", self.standin()));
+        }
         if let Some(kept) = &self.kept {
             rows.push(("kept", kept.clone()));
             rows.extend(server.found().iter().map(|fact| ("found", fact.clone())));
@@ -96,6 +102,19 @@ impl Greeting {
                 self.memory >> 20,
                 ""
             ),
+        }
+    }
+
+    /// Who decides while the store does not answer, under policies that do not say otherwise.
+    fn standin(&self) -> String {
+        match self.instances {
+            None => format!(
+                "this server, by all of each limit. Warning: several servers\n{:19}then admit several times as much; \
+                 --instances N gives each its part",
+                ""
+            ),
+            Some(1) => "this server, by all of each limit, as the only one".to_owned(),
+            Some(count) => format!("this server, by one of {count} parts of each limit, rounded down, at least 1"),
         }
     }
 

@@ -37,6 +37,7 @@ pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<Settings, Err
         memory: args.memory,
         keys: args.keys,
         store,
+        instances: args.instances,
         data: data(args)?,
         policies: args.policy.clone(),
         config: args.config.clone(),

@@ -12,10 +12,18 @@ const STORE: &str = "TOLLGATE_SERVE_STORE";
 /// The store and its place as it may be printed; nothing if the server decides by itself.
 pub(crate) async fn open(args: &ServeArgs) -> Result<Option<(Redis, String)>, Error> {
     let named = args.store.clone().or_else(|| std::env::var(STORE).ok());
-    let Some(url) = named.filter(|url| !url.is_empty()) else { return Ok(None) };
+    let Some(url) = named.filter(|url| !url.is_empty()) else {
+        return match args.instances {
+            None => Ok(None),
+            Some(count) => {
+                let (found, expected) = (count.to_string(), "a store that the servers use: --store URL");
+                Err(Error::Argument { what: "--instances", found, expected })
+            }
+        };
+    };
     let target = Target::parse(&url, &args.authority)?;
     let place = target.to_string();
-    let mut builder = Redis::builder(&url);
+    let mut builder = Redis::builder(&url).share(1.0 / f64::from(args.instances.unwrap_or(1)));
     if let Some(pem) = args.authority.pem()? {
         builder = builder.authority(pem);
     }

@@ -12,6 +12,7 @@ use crate::error::Error;
 const EXAMPLES: &str = "\
 Examples:
   tollgate token --scopes check,read --name billing --file tokens
+  tollgate token --scopes check,refund --name gateway --file tokens
   tollgate token --scopes admin,reset --name operator
   tollgate serve --resp 0.0.0.0 --tokens tokens …
 
@@ -19,15 +20,16 @@ The token is printed once; the file holds its SHA-256 alone. A running server
 reads its file again at SIGHUP. Clients show a token by AUTH, as an HTTP bearer
 token, or in TOLLGATE_TOKEN.
 
-Scopes: check (to decide, look and give back), read (explanations, policies,
-metrics), reset (to forget), admin (to administrate the server).
+Scopes: check (to decide and look), read (explanations, policies, metrics),
+refund (to give back what was charged), reset (to forget), admin (to
+administrate the server).
 Exit code: 0 done, 2 error.";
 
 /// What `tollgate token` takes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TokenArgs {
-    /// What it allows, of check, read, reset and admin
+    /// What it allows, of check, read, refund, reset and admin
     #[arg(long, value_name = "SCOPES", value_parser = |text: &str| text.parse::<Scopes>())]
     scopes: Scopes,
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{path, tollgate};
+use crate::support::{json, path, tollgate, tollgate_in};
 
 /// After this, a test that waits has found a mistake.
 const HANGS: Duration = Duration::from_secs(60);
@@ -189,6 +189,41 @@ fn it_says_where_it_is_and_ends_at_a_signal() {
     connection.read_to_end(&mut rest).unwrap();
 }
 
+/// The token that the server left allows refunds, and `tollgate refund` finds it.
+#[test]
+fn a_refund_of_the_same_user_needs_no_more_than_the_command() {
+    let server = Running::start("serve-refund", &["--resp", "127.0.0.1:0", "--http", "off"]);
+    let (place, url) = (path("serve-refund"), format!("tollgate://{}", server.addr()));
+    let run =
+        |args: &[&str], place: &str| tollgate_in(args, b"", &[("TOLLGATE_STORE", &url), ("XDG_RUNTIME_DIR", place)]);
+    let own = place.to_str().unwrap();
+    let charged = json(&run(&["check", "user:42", "5/h", "--cost", "4", "--json"], own).ok());
+    let at = charged["at_us"].to_string();
+    let refund = ["refund", "user:42", "5/h", "4", &at];
+    assert!(run(&refund, "/nowhere").failed().starts_with("error: NOPERM "));
+    assert_eq!(run(&refund, own).ok(), "given back: 4 of 4 to user:42\n");
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_line_of_the_tokens_file_without_refund_may_not_refund() {
+    let file = folder("serve-refund-tokens").join("tokens");
+    let token = |scopes: &str, name: &str| {
+        let args = ["token", "--scopes", scopes, "--name", name, "--file", file.to_str().unwrap(), "--json"];
+        json(&tollgate(&args, b"").ok())["token"].as_str().unwrap().to_owned()
+    };
+    let (old, new) = (token("check,read", "old"), token("check,refund", "new"));
+    let args = ["--resp", "127.0.0.1:0", "--http", "off", "--tokens", file.to_str().unwrap()];
+    let server = Running::start("serve-refund-file", &args);
+    let mut connection = server.connect();
+    for (token, answer) in [(old, "-NOPERM expected a token with the scope refund"), (new, ":0")] {
+        assert_eq!(ask(&mut connection, &["AUTH", &token]), "+OK");
+        let said = ask(&mut connection, &["TG.REFUND", "user:42", "5/h", "1", "1790000000000000"]);
+        assert!(said.starts_with(answer), "{said}");
+        assert_eq!(said.ends_with("; add refund to the token's scopes"), answer != ":0", "{said}");
+    }
+}
+
 #[test]
 fn what_came_before_the_signal_is_answered() {
     let server = Running::start("serve-end", &["--resp", "0", "--http", "off", "--log", "off"]);
@@ -362,4 +397,53 @@ fn a_start_without_options_has_no_socket_off_loopback() {
         assert_eq!(own.count(), 0, "{other}");
     }
     assert_eq!(server.end(), Some(0));
+}
+
+/// Starts four servers on one Redis, kills that, and asks each more often than the limit has.
+/// Answers how much they admitted together, and what the first one said at its start.
+fn admitted_without_the_store(name: &str, more: &[&str]) -> (usize, String) {
+    let mut redis = tollgate_servers::Server::start().unwrap();
+    let url = redis.url();
+    let args = [&["--resp", "0", "--http", "off", "--store", url.as_str()][..], more].concat();
+    let mut servers: Vec<Running> =
+        (0..4).map(|place| Running::start(&format!("serve-{name}-{place}"), &args)).collect();
+    redis.kill_hard().unwrap();
+    let allowed = |server: &Running| {
+        let mut connection = server.connect();
+        let is_allowed = |_: &usize| {
+            assert_eq!(ask(&mut connection, &["TG.CHECK", "user:42", "10/h", "SOURCE"]), "*7");
+            let mut integers = String::new();
+            for _ in 0..6 {
+                connection.read_line(&mut integers).unwrap();
+            }
+            let mut source = String::new();
+            connection.read_line(&mut source).unwrap();
+            connection.read_line(&mut source).unwrap();
+            assert_eq!(source, "$5\r\nlocal\r\n");
+            integers.starts_with(":1\r\n")
+        };
+        (0..20).filter(is_allowed).count()
+    };
+    let admitted = servers.iter().map(allowed).sum();
+    let log = if more.is_empty() { servers[0].logged("store_not_shared") } else { String::new() };
+    (admitted, servers[0].said.clone() + &log)
+}
+
+#[test]
+fn four_servers_without_their_store_admit_no_more_than_one_limit() {
+    let (admitted, said) = admitted_without_the_store("shared", &["--instances", "4"]);
+    assert_eq!(admitted, 4 * 2, "two of ten each");
+    assert!(said.contains("by one of 4 parts of each limit"), "{said}");
+}
+
+#[test]
+fn a_store_without_a_number_of_servers_is_warned_about() {
+    let (admitted, said) = admitted_without_the_store("unshared", &[]);
+    assert_eq!(admitted, 40, "as the warning says");
+    assert!(said.contains("Warning: several servers") && said.contains("--instances N"), "{said}");
+    assert!(said.contains("warn store_not_shared text=\"while the store is away"), "{said}");
+    let error = tollgate(&["serve", "--resp", "0", "--http", "off", "--instances", "4"], b"").failed();
+    assert!(error.contains("--instances \"4\": expected a store that the servers use: --store URL"), "{error}");
+    let error = tollgate(&["serve", "--store", "redis://127.0.0.1:1", "--instances", "0"], b"").failed();
+    assert!(error.contains("--instances"), "{error}");
 }

@@ -13,6 +13,8 @@ fn a_token_is_shown_once_and_its_line_holds_a_hash() {
     assert!(line.starts_with("check,read ") && line.ends_with(" billing") && !line.contains(token), "{out}");
     let other = json(&tollgate(&["token", "--scopes", "admin", "--name", "ann", "--json"], b"").ok());
     assert_ne!(other["token"].as_str().unwrap(), token);
+    let out = tollgate(&["token", "--scopes", "refund,check", "--name", "gateway"], b"").ok();
+    assert!(out.lines().last().unwrap().starts_with("check,refund "), "{out}");
     assert!(other["line"].as_str().unwrap().starts_with("admin "));
 }
 
@@ -36,7 +38,10 @@ fn lines_are_added_to_a_file_that_only_its_owner_writes() {
 #[test]
 fn what_is_wrong_is_told() {
     let error = tollgate(&["token", "--scopes", "check,write", "--name", "a"], b"").failed();
-    assert!(error.contains("expected scopes such as check,read"), "{error}");
+    assert!(
+        error.contains("expected scopes such as check,read out of check, read, refund, reset and admin"),
+        "{error}"
+    );
     let error = tollgate(&["token", "--scopes", "check", "--name", "two words"], b"").failed();
     assert!(error.contains("expected a name of 1 to 64 letters"), "{error}");
 }

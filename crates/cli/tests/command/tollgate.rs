@@ -51,7 +51,13 @@ fn a_key_is_decided_and_given_back_and_explained() {
     let out = store.run(&["explain", "2/min", "--key", "user:42"]).ok();
     assert!(out.contains("\nnow, asked for 1 unit:\nuser:42 would be denied"), "{out}");
     let at = second["at_us"].to_string();
-    assert_eq!(store.run(&["refund", "user:42", "2/min", "1", &at]).ok(), "given back: 1 of 1 to user:42\n");
+    let error = store.run(&["refund", "user:42", "2/min", "1", &at]).failed();
+    assert!(error.starts_with("error: NOPERM expected a token with the scope refund"), "{error}");
+    assert!(error.contains("add refund to the token's scopes\nhint: name a token"), "{error}");
+    let token = store.0.token().unwrap().text();
+    let shown = [("TOLLGATE_STORE", &*store.url()), ("TOLLGATE_TOKEN", token)];
+    let refunded = tollgate_in(&["refund", "user:42", "2/min", "1", &at], b"", &shown).ok();
+    assert_eq!(refunded, "given back: 1 of 1 to user:42\n");
     assert!(store.run(&["peek", "user:42", "2/min"]).ok().starts_with("user:42 would be allowed: 1 left"));
     let named = tollgate(&["peek", "user:42", "2/min", "--store", &store.url()], b"").ok();
     assert!(named.contains("1 left"), "{named}");

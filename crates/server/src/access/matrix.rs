@@ -30,16 +30,27 @@ fn call(command: &Command) -> Vec<u8> {
 
 /// What the connection of these scopes answers to a command.
 async fn answer(shared: &std::sync::Arc<Shared>, scopes: Scopes, command: &Command) -> String {
+    answer_bytes(shared, scopes, &call(command)).await
+}
+
+/// What the connection of these scopes answers to the bytes of commands.
+async fn answer_bytes(shared: &std::sync::Arc<Shared>, scopes: Scopes, calls: &[u8]) -> String {
     let addr: SocketAddr = "127.0.0.1:7379".parse().unwrap();
     let session = Session::new(1, addr, addr, scopes);
-    let (mut client, server) = tokio::io::duplex(64 << 10);
-    client.write_all(&call(command)).await.unwrap();
+    let (mut client, server) = tokio::io::duplex(1 << 20);
+    client.write_all(calls).await.unwrap();
     client.shutdown().await.unwrap();
     resp::serve(std::sync::Arc::clone(shared), server, session).await;
     let mut bytes = Vec::new();
     client.read_to_end(&mut bytes).await.unwrap();
     // An EXEC that may not be given gives its transaction up, and says why behind that.
     String::from_utf8_lossy(&bytes).replace("-EXECABORT Transaction discarded because of: ", "-")
+}
+
+/// A command as a client writes it.
+fn written(words: &[&str]) -> Vec<u8> {
+    let parts = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    format!("*{}\r\n{}", words.len(), parts.collect::<String>()).into_bytes()
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -108,6 +119,50 @@ fn in_a_transaction_every_command_needs_its_scope_too() {
             assert!(lines[0] == "+OK" && lines[1].starts_with("-NOPERM "), "{}: {said}", command.name);
             assert!(lines[2].starts_with("-EXECABORT "), "{}: {said}", command.name);
             assert_eq!(memory.stats().keys, 0, "{} changed something", command.name);
+        }
+    });
+}
+
+/// Every way to give back three units of `u` under `5/h`: the command, and our own function and script, which Tollgate's
+/// clients of Redis call.
+fn refunds(at: &str) -> Vec<Vec<u8>> {
+    let script = tollgate_lua::whole_script("tollgate_refund").unwrap();
+    let versioned = tollgate_lua::Names::Versioned.function("tollgate_refund");
+    let function = |name| written(&["FCALL", name, "1", "tg:{u}", "5/h", "3", at]);
+    let calls = [
+        written(&["TG.REFUND", "u", "5/h", "3", at]),
+        function("tollgate_refund"),
+        function(&versioned),
+        written(&["EVAL", &script.text, "1", "tg:{u}", "5/h", "3", at]),
+        [written(&["SCRIPT", "LOAD", &script.text]), written(&["EVALSHA", &script.sha, "1", "tg:{u}", "5/h", "3", at])]
+            .concat(),
+    ];
+    let together = |call: &Vec<u8>| [&written(&["MULTI"])[..], call, &written(&["EXEC"])].concat();
+    calls.iter().cloned().chain(calls.iter().map(together)).collect()
+}
+
+#[test]
+fn no_way_to_give_back_is_open_without_the_scope_refund() {
+    run(async {
+        let without = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Refund).fold(Scopes::NONE, Scopes::with);
+        let with = Scopes::NONE.with(Scope::Check).with(Scope::Refund);
+        for place in 0..refunds("0").len() {
+            let shared = Shared::for_test();
+            let check = written(&["TG.CHECK", "u", "5/h", "COST", "4", "REST"]);
+            let charged = answer_bytes(&shared, without, &check).await;
+            let at = charged.trim_end().rsplit(':').next().unwrap().to_owned();
+            let (call, left) = (refunds(&at).swap_remove(place), written(&["TG.PEEK", "u", "5/h"]));
+            for scopes in [without, Scopes::FREE] {
+                let said = answer_bytes(&shared, scopes, &call).await;
+                let expected = "NOPERM expected a token with the scope refund";
+                assert!(said.contains(expected) && said.contains("; add refund to the token's scopes"), "{said}");
+                let peeked = answer_bytes(&shared, scopes, &left).await;
+                assert!(peeked.starts_with("*6\r\n:1\r\n:1\r\n:1\r\n"), "{place} gave back: {peeked}");
+            }
+            let said = answer_bytes(&shared, with, &call).await;
+            assert!(said.ends_with(":3\r\n"), "{place}: {said}");
+            let peeked = answer_bytes(&shared, with, &left).await;
+            assert!(peeked.starts_with("*6\r\n:1\r\n:1\r\n:4\r\n"), "{place}: {peeked}");
         }
     });
 }

@@ -7,10 +7,12 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Scope {
-    /// To decide and charge, to look, to give back; the other conventions and their keys.
+    /// To decide and charge, to look; the other conventions and their keys.
     Check = 1,
     /// To read what the server knows: explanations, policies, metrics.
     Read = 2,
+    /// To give back units that were charged.
+    Refund = 16,
     /// To forget.
     Reset = 4,
     /// To administrate the server.
@@ -19,13 +21,14 @@ pub enum Scope {
 
 impl Scope {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Check, Self::Read, Self::Reset, Self::Admin];
+    pub const ALL: [Self; 5] = [Self::Check, Self::Read, Self::Refund, Self::Reset, Self::Admin];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
             Self::Read => "read",
+            Self::Refund => "refund",
             Self::Reset => "reset",
             Self::Admin => "admin",
         }
@@ -45,7 +48,7 @@ impl Scopes {
     /// None.
     pub const NONE: Self = Self(0);
     /// All.
-    pub const ALL: Self = Self(15);
+    pub const ALL: Self = Self(31);
     /// Those that need no token on loopback.
     pub const FREE: Self = Self(Scope::Check as u8 | Scope::Read as u8);
 
@@ -97,7 +100,7 @@ pub struct ScopesError;
 
 impl fmt::Display for ScopesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected scopes such as check,read out of check, read, reset and admin")
+        f.write_str("expected scopes such as check,read out of check, read, refund, reset and admin")
     }
 }
 

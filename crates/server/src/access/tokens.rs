@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! # who counts, and who looks
-//! check       9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  billing
-//! check,read  60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752  dashboard
+//! check,refund  9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  billing
+//! check,read    60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752  dashboard
 //! ```
+//!
+//! A token without `refund` cannot give units back, though it charged them.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

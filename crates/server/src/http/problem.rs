@@ -57,7 +57,8 @@ impl Problem {
 
     /// The token that was shown lacks a scope.
     pub(super) fn lacks(scope: Scope, has: impl std::fmt::Display) -> Self {
-        let text = format!("expected a token with the scope {}, found one with {has}", scope.name());
+        let hint = if scope == Scope::Refund { "; add refund to the token's scopes" } else { "" };
+        let text = format!("expected a token with the scope {}, found one with {has}{hint}", scope.name());
         Self::new(StatusCode::FORBIDDEN, text)
     }
 

@@ -104,7 +104,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route("/v1/check", "check", Methods::Post, Some(Scope::Check), Run::Check, "Decide a request and charge it"),
     route("/v1/peek", "peek", Methods::Post, Some(Scope::Check), Run::Peek, "Decide a request and charge nothing"),
     route("/v1/reset", "reset", Methods::Post, Some(Scope::Reset), Run::Reset, "Forget a key under a policy"),
-    route("/v1/refund", "refund", Methods::Post, Some(Scope::Check), Run::Refund, "Give units back"),
+    route("/v1/refund", "refund", Methods::Post, Some(Scope::Refund), Run::Refund, "Give units back"),
     route("/v1/explain", "explain", Methods::Post, Some(Scope::Read), Run::Explain, "Say what a policy promises"),
     route("/v1/batch", "batch", Methods::Post, Some(Scope::Check), Run::Batch, "Decide many requests"),
     route("/v1/policies", "policies", Methods::Get, Some(Scope::Read), Run::Policies, "List the policies with names"),
@@ -176,7 +176,7 @@ async fn routed(place: usize, route: &Route, call: &mut Call<'_>, body: Incoming
         let text = "expected to keep what was decided, and the disk failed; it may have been charged";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text).retry_after(1));
     }
-    if route.scope == Some(Scope::Check) {
+    if matches!(route.scope, Some(Scope::Check | Scope::Refund)) {
         shared.desk.metrics.took(began.elapsed());
     }
     answered

@@ -124,9 +124,25 @@ fn functions_of_our_own_ask_the_same_questions() {
         ("FCALL_RO tollgate_peek 1 tg:{user:42} 5/h", "*6 :1 :1 :4 :0 :3600000000 :0"),
         ("FCALL tollgate 1 tg:{user:42}login 5/h COST 2 REST", "*9 :1 :2 :3 :0 :3600000000 :0 :2 :0 :1700000040000000"),
         ("TG.PEEK user:42 5/h NAME login", "*6 :1 :1 :3 :0 :3600000000 :0"),
-        ("FCALL tollgate 1 tg:{user:42}login 5/h COST 9 MODE nary FULL", "*14 :1 :3 :0 :0 :3600000000 :1 :3 :3600000000 :1700000040000000 :0 :0 :3600000000 :3600000000 :5"),
+        (
+            "FCALL tollgate 1 tg:{user:42}login 5/h COST 9 MODE nary FULL",
+            "*14 :1 :3 :0 :0 :3600000000 :1 :3 :3600000000 :1700000040000000 :0 :0 :3600000000 :3600000000 :5",
+        ),
+        (
+            "FCALL tollgate_refund 1 tg:{user:42}login 5/h 2 1700000040000000",
+            "-NOPERM expected a token with the scope refund: AUTH token; this connection has check,read; add refund to \
+             the token's scopes",
+        ),
+        ("TG.PEEK user:42 5/h NAME login", "*6 :0 :0 :0 :3600000000 :3600000000 :1"),
+    ]);
+    desk.login();
+    desk.expect(&[
         ("FCALL tollgate_refund 1 tg:{user:42}login 5/h 2 1700000040000000", ":2"),
+        ("FCALL tollgate_refund 1 x 2/min 5", "-ERR arguments: expected 3 (policy, n, at_us), found 2"),
         ("TG.PEEK user:42 5/h NAME login", "*6 :1 :1 :2 :0 :3600000000 :0"),
+    ]);
+    desk.client = desk.another();
+    desk.expect(&[
         ("FCALL tollgate 1 tg:{a%7Bb%7D%25} 5/h", "*6 :1 :1 :4 :0 :3600000000 :0"),
         ("TG.PEEK a{b}% 5/h", "*6 :1 :1 :4 :0 :3600000000 :0"),
         (
@@ -143,7 +159,6 @@ fn functions_of_our_own_ask_the_same_questions() {
         ("FCALL tollgate 1 x 2/min COST", "-ERR argument 2: expected COST n, MODE m, FULL or REST, found \"COST\""),
         ("FCALL tollgate 1 x 2/min MODE odd", "-ERR mode: expected binary, nary or uniform, found \"odd\""),
         ("FCALL tollgate 1 tg:{100%} 2/min", "-ERR key: expected { } and % of the key written as %7B %7D %25, as in tg:{100%25}, found \"tg:{100%}\""),
-        ("FCALL tollgate_refund 1 x 2/min 5", "-ERR arguments: expected 3 (policy, n, at_us), found 2"),
     ]);
     // As the Rust store sends it.
     let policy: Policy = "5/h".parse().unwrap();

@@ -61,7 +61,8 @@ fn the_rust_store_takes_the_server_for_a_redis() {
     for packaging in [Packaging::Function, Packaging::Script] {
         let mut desk = Desk::new();
         let addr = desk.server.resp_addr().unwrap();
-        let (store, stop, thread) = open(format!("redis://{addr}/"), packaging);
+        let token = desk.server.token().unwrap().text();
+        let (store, stop, thread) = open(format!("redis://:{token}@{addr}/"), packaging);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let policy: Policy = "5/min, 100/h gcra burst=20".parse().unwrap();
         let policy = policy.with_name("login").unwrap();

@@ -8,12 +8,13 @@ use axum::routing::any;
 use http::{HeaderMap, StatusCode, Uri};
 use tollgate::{Gate, Manual};
 use tollgate_core::{Policy, Request, Store};
-use tollgate_server::Server as Tollgate;
+use tollgate_server::{Server as Tollgate, Settings, Token};
 use tollgate_servers::Server as Redis;
 use tollgate_tower::testing::TestClock;
 use tollgate_tower::{GateLayer, Limiter, Settle};
 
 use crate::support::homes::{begin, store, tollgate};
+use crate::support::said::Said;
 use crate::support::web::{Client, serve};
 use crate::support::{field, left, within};
 
@@ -194,4 +195,53 @@ async fn nothing_is_given_back_where_nothing_was_charged() {
         within::ask(&mut within::gated(&layer), within::get("/")).await;
     }
     assert_eq!(store.check(&policy, key, Request::ONE.peek()).await.unwrap().remaining, 4);
+}
+
+/// A layer over a Tollgate server whose token may not give back says so with its first request, before anything is to be
+/// given back; with the right token it says nothing, and gives back.
+#[tokio::test]
+async fn a_missing_right_to_give_back_is_said_with_the_first_request() {
+    let folder = std::env::temp_dir().join(format!("tollgate-settle-{}", std::process::id()));
+    let _ = std::fs::remove_file(&folder);
+    let token = |scopes: &str, name: &str| Token::add_to(&folder, scopes.parse().unwrap(), name).unwrap().0;
+    let (old, new) = (token("check", "old"), token("check,refund", "new"));
+    let any = (std::net::Ipv4Addr::LOCALHOST, 0).into();
+    let settings =
+        Settings { resp: Some(any), http: None, threads: 1, tokens: Some(folder.clone()), ..Settings::default() };
+    let server = Tollgate::start_with_clock(settings, &begin()).unwrap();
+    std::fs::remove_file(&folder).unwrap();
+    for (token, may) in [(old, false), (new, true)] {
+        let url = format!("tollgate://{}@{}", token.text(), server.resp_addr().unwrap());
+        let policy: Policy = "5/d".parse::<Policy>().unwrap().with_name(if may { "new" } else { "old" }).unwrap();
+        let fails = |status: StatusCode, _: &HeaderMap| match status.is_server_error() {
+            true => Settle::Refund,
+            false => Settle::Keep,
+        };
+        let store = store(&url).await;
+        let layer = GateLayer::new(Limiter::over(store.clone(), policy.clone())).settle(fails);
+        let service = tower::service_fn(async |request: http::Request<()>| {
+            let status = if request.uri().path() == "/fail" { 500 } else { 200 };
+            let answer = http::Response::builder().status(status).body(http_body_util::Empty::<bytes::Bytes>::new());
+            Ok::<_, std::convert::Infallible>(answer.unwrap())
+        });
+        let mut service = tower::Layer::layer(&layer, service);
+        let (said, _guard) = Said::listen();
+        assert_eq!(within::ask(&mut service, within::get("/")).await.status(), 200);
+        // The request does not wait for it, and what is asked behind it is answered later.
+        let missing = "the store does not let us give back, so Settle::Refund will fail";
+        let told = || said.lines().join("\n");
+        for _ in 0..100 {
+            if told().contains(missing) {
+                break;
+            }
+            tokio::task::yield_now().await;
+            let _ = store.check(&policy, b"another", Request::ONE.peek()).await.unwrap();
+        }
+        assert_eq!(told().contains(missing), !may, "{}", told());
+        assert_eq!(told().contains("NOPERM expected a token with the scope refund"), !may, "{}", told());
+        assert_eq!(within::ask(&mut service, within::get("/fail")).await.status(), 500);
+        let left = store.check(&policy, b"address:203.0.113.7", Request::ONE.peek()).await.unwrap().remaining;
+        assert_eq!(left, if may { 4 } else { 3 });
+        assert_eq!(told().matches(missing).count(), usize::from(!may), "{}", told());
+    }
 }

@@ -77,11 +77,11 @@ async fn names_file_states_and_policies_have_names() {
 #[tokio::test]
 async fn resets_and_refunds() {
     let tested = tested();
-    let all = "check,read,reset,admin";
+    let all = "check,read,refund,reset,admin";
     let asked = r#"{"key": "a", "policy": "5/min", "cost": 4}"#;
     let at = tested.post("/v1/check", asked).await.json()["at_us"].clone();
     let body = format!(r#"{{"key": "a", "policy": "5/min", "units": 3, "at_us": {at}}}"#);
-    let told = tested.post("/v1/refund", &body).await;
+    let told = tested.post_as("refund", "/v1/refund", &body).await;
     assert_eq!((told.status, told.json()), (200, json!({"refunded": 3})));
     assert_eq!(tested.post("/v1/check", asked).await.json()["remaining"], 0);
     let told = tested.post_as(all, "/v1/reset", r#"{"key": "a", "policy": "5/min"}"#).await;

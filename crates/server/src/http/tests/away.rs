@@ -52,7 +52,8 @@ async fn decisions_say_who_made_them() {
 #[tokio::test]
 async fn what_nobody_can_stand_in_for_is_unavailable() {
     let tested = without_store();
-    let told = tested.post("/v1/refund", r#"{"key": "a", "policy": "9/min", "units": 1, "at_us": 1}"#).await;
+    let told =
+        tested.post_as("refund", "/v1/refund", r#"{"key": "a", "policy": "9/min", "units": 1, "at_us": 1}"#).await;
     assert_eq!((told.status, told.header("retry-after")), (503, Some("1")));
     told.problem();
     let told = tested.post_as("reset", "/v1/reset", r#"{"key": "a", "policy": "9/min"}"#).await;

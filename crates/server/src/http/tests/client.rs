@@ -57,7 +57,7 @@ pub(super) fn tested_with(with: With) -> Tested {
     let home = with.home.unwrap_or_else(|| {
         Home::embedded(Memory::with_clock(LEAST_CAP, Box::new(clock.clone())), Box::new(clock.clone()))
     });
-    let scopes = ["check", "read", "reset", "admin", "check,read,reset,admin"];
+    let scopes = ["check", "read", "refund", "reset", "admin", "check,read,refund,reset,admin"];
     let tokens = scopes.map(|scopes| (scopes, Token::make().unwrap()));
     let known = known(&tokens);
     let log = Arc::new(Log::default());

@@ -71,7 +71,7 @@ async fn wrong_bodies_say_what_was_expected_and_change_nothing() {
         assert!(told.status == 400 && told.problem().contains(said), "{told:?}");
     }
     let refund = r#"{"key": "a", "policy": "1/s", "units": 1, "at_us": -5}"#;
-    assert!(tested.post("/v1/refund", refund).await.problem().contains("at_us: invalid value"));
+    assert!(tested.post_as("refund", "/v1/refund", refund).await.problem().contains("at_us: invalid value"));
     let asked = tested.post("/v1/check", r#"{"key": "a", "policy": "1/s"}"#).await.json();
     assert_eq!(asked["remaining"], 0, "and nothing was charged before");
 }

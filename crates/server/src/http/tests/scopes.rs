@@ -99,7 +99,25 @@ async fn on_loopback_what_counts_and_looks_is_free() {
         let free = route.scope.is_none_or(|scope| Scopes::FREE.has(scope));
         assert_eq!(ask(&tested, route, None).await, if free { 200 } else { 401 }, "{}", route.path);
         // A token adds to what is free.
-        let token = tested.bearer("reset");
+        let token = tested.bearer(route.scope.map_or("check", Scope::name));
         assert_eq!(ask(&tested, route, Some(&token)).await, 200, "{}", route.path);
     }
+}
+
+#[tokio::test]
+async fn a_refund_needs_a_token_with_refund_and_the_hint_says_so() {
+    let tested = tested();
+    let check = r#"{"key": "a", "policy": "5/h", "cost": 5}"#;
+    let at = tested.post("/v1/check", check).await.json()["at_us"].clone();
+    let refund = format!(r#"{{"key": "a", "policy": "5/h", "units": 5, "at_us": {at}}}"#);
+    assert_eq!(tested.post("/v1/refund", &refund).await.status, 401);
+    for scope in ["check", "read", "reset", "admin"] {
+        let told = tested.post_as(scope, "/v1/refund", &refund).await;
+        assert_eq!(told.status, 403, "{scope}");
+        assert!(told.problem().ends_with("; add refund to the token's scopes"), "{}", told.problem());
+    }
+    let peek = r#"{"key": "a", "policy": "5/h"}"#;
+    assert_eq!(tested.post("/v1/peek", peek).await.json()["remaining"], 0, "nothing was given back");
+    assert_eq!(tested.post_as("refund", "/v1/refund", &refund).await.json()["refunded"], 5);
+    assert_eq!(tested.post("/v1/peek", peek).await.json()["remaining"], 5);
 }

@@ -169,9 +169,12 @@ fn lacking(scope: &str, session: &Session) -> Fault {
     if session.scopes.is_none() {
         return Fault::new(Code::NoAuth, "Authentication required: AUTH token, with a token that the server was given");
     }
+    let has = session.scopes;
+    // Tokens that were made when `check` allowed refunds too lack it.
+    let hint = if scope == Scope::Refund.name() { "; add refund to the token's scopes" } else { "" };
     Fault::new(
         Code::NoPerm,
-        format!("expected a token with the scope {scope}: AUTH token; this connection has {}", session.scopes),
+        format!("expected a token with the scope {scope}: AUTH token; this connection has {has}{hint}"),
     )
 }
 
@@ -227,6 +230,11 @@ fn may_forget(turn: &Turn<'_>, keys: &Keys, key: &[u8]) -> Result<(), Fault> {
 /// Whether a connection may reset.
 fn may_reset(session: &Session) -> Result<(), Fault> {
     if session.scopes.has(Scope::Reset) { Ok(()) } else { Err(lacking(Scope::Reset.name(), session)) }
+}
+
+/// Whether a connection may give back.
+fn may_refund(session: &Session) -> Result<(), Fault> {
+    if session.scopes.has(Scope::Refund) { Ok(()) } else { Err(lacking(Scope::Refund.name(), session)) }
 }
 
 /// Plain keys are those of the store.

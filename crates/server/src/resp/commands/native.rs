@@ -9,7 +9,7 @@ use tollgate_core::{Cost, EXACT, Mode, StoreError, Timestamp, is_word};
 use super::compact;
 use super::dialects::Given;
 use super::options::{cost, whole};
-use super::{Asked, Form, Turn, may_reset, told};
+use super::{Asked, Form, Turn, may_refund, may_reset, told};
 use crate::audit::{Outcome, What};
 use crate::desk::{Ask, Generation, Part, Question, Tells};
 use crate::fault::{Fault, quoted, shown};
@@ -76,6 +76,7 @@ fn reset(turn: &Turn<'_>, given: &Given<'_>) -> Result<Question, Fault> {
 /// `tollgate_refund KEY policy n at_us`.
 fn refund(turn: &Turn<'_>, given: &Given<'_>) -> Result<Question, Fault> {
     let key = one_key(given)?;
+    may_refund(turn.session)?;
     let &[policy, units, at] = given.args.as_slice() else { return Err(number("3 (policy, n, at_us)", given)) };
     let at = Timestamp::saturating(whole("at_us", at, EXACT - 1)?);
     let units = cost("n", units)?;

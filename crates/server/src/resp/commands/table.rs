@@ -102,7 +102,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         Run::Ask(tg::peek),
     ),
     line("TG.RESET", -3, "TG.RESET key policy [NAME word]", Some(Scope::Reset), ONE, Run::Ask(tg::reset)),
-    line("TG.REFUND", -5, "TG.REFUND key policy n at_us [NAME word]", Some(Scope::Check), ONE, Run::Ask(tg::refund)),
+    line("TG.REFUND", -5, "TG.REFUND key policy n at_us [NAME word]", Some(Scope::Refund), ONE, Run::Ask(tg::refund)),
     line(
         "TG.EXPLAIN",
         -3,

@@ -21,11 +21,11 @@ pub(crate) async fn store(url: &str) -> Redis {
     Redis::builder(url).deadline(PATIENCE).connect().await.unwrap()
 }
 
-/// A Tollgate server by this clock, and its address.
+/// A Tollgate server by this clock, and its address with a token that allows everything.
 pub(crate) fn tollgate(clock: &Manual) -> (Server, String) {
     let any = (Ipv4Addr::LOCALHOST, 0).into();
     let settings = Settings { resp: Some(any), http: None, threads: 1, ..Settings::default() };
     let server = Server::start_with_clock(settings, clock).unwrap();
-    let url = format!("tollgate://{}", server.resp_addr().unwrap());
+    let url = format!("tollgate://{}@{}", server.token().unwrap().text(), server.resp_addr().unwrap());
     (server, url)
 }
