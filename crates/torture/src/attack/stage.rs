@@ -36,7 +36,7 @@ impl Caps {
 }
 
 /// The tokens of the roles. Refunds are not needed by any of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tokens {
     file: PathBuf,
     pub(super) honest: String,

@@ -22,18 +22,21 @@ pub(super) fn once(sizes: &Sizes, report: &mut Report) -> Result<(), Failure> {
     let mut caller = stage.honest()?;
     caller.flood(0..EVENTS, |_| check("long", "log"), |_, _| {})?;
     let usual = bytes_a_charge(&stage, &mut caller)?;
-    tollgate_servers::set_clock(stage.folder.path(), 2 * DAY)?;
-    charge(&mut caller)?;
+    // A life with a clock that is ahead: what is decided in it is in the files.
+    restart(&mut stage, report, 2 * DAY)?;
+    caller = stage.honest()?;
+    caller.flood(0..EVENTS, |_| check("long", "log"), |_, _| {})?;
     for _ in 0..6 {
         caller.check("banned", "login")?;
     }
-    tollgate_servers::set_clock(stage.folder.path(), 0)?;
+    restart(&mut stage, report, 0)?;
+    caller = stage.honest()?;
     let reply = caller.ask(&["TG.CHECK", "banned", "login"])?;
     let wait = reply.at(3).int().unwrap_or_default() / 1_000_000;
     report.demand(wait <= DAY + 3_600, || {
         format!("a clock that was ahead by 2 d is never forgotten: a ban of at most 1 d lasts {} h", wait / 3_600)
     });
-    for after in ["the clock was set right", "a restart then"] {
+    for after in ["the clock was set right", "another restart"] {
         (0..FIRST).try_for_each(|_| charge(&mut caller))?;
         let now = bytes_a_charge(&stage, &mut caller)?;
         report.demand(now <= usual + MORE, || {
@@ -48,12 +51,22 @@ pub(super) fn once(sizes: &Sizes, report: &mut Report) -> Result<(), Failure> {
     stage.end(report, true)
 }
 
+/// Ends the server and starts it with another clock.
+fn restart(stage: &mut Stage, report: &mut Report, offset: i64) -> Result<(), Failure> {
+    stage.end(report, true)?;
+    tollgate_servers::set_clock(stage.folder.path(), offset)?;
+    stage.begin()
+}
+
 /// The clock of the stage's server is ours.
-pub(super) fn variables(stage: &Stage) -> Result<Vec<(&'static str, String)>, Failure> {
+pub(in crate::attack) fn variables(stage: &Stage) -> Result<Vec<(&'static str, String)>, Failure> {
     tollgate_servers::set_clock(stage.folder.path(), 0)?;
     let known = ["LD_PRELOAD", "FAKETIME_TIMESTAMP_FILE", "FAKETIME_NO_CACHE", "FAKETIME_DONT_FAKE_MONOTONIC"];
     let set = tollgate_servers::clock_variables(stage.folder.path())?;
-    Ok(set.into_iter().filter_map(|(name, value)| Some((*known.iter().find(|known| **known == name)?, value))).collect())
+    Ok(set
+        .into_iter()
+        .filter_map(|(name, value)| Some((*known.iter().find(|known| **known == name)?, value)))
+        .collect())
 }
 
 fn charge(caller: &mut Caller) -> Result<(), Failure> {

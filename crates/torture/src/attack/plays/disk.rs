@@ -23,7 +23,9 @@ pub(super) fn full(sizes: &Sizes, report: &mut Report) -> Result<(), Failure> {
             });
             let health = stage.metrics()?.series("tollgate_journal_health");
             report.demand(health == Some(1.0), || {
-                format!("a server that keeps nothing does not say so: tollgate_journal_health is {health:?} after {after}")
+                format!(
+                    "a server that keeps nothing does not say so: tollgate_journal_health is {health:?} after {after}"
+                )
             });
         }
         shim.trouble(Trouble::None)?;

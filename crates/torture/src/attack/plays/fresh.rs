@@ -54,7 +54,9 @@ fn try_out(sizes: &Sizes, report: &mut Report, policy: &str, ways: &[Way]) -> Re
             .collect();
         let who = if words[0] == "TG.EXPLAIN" { &mut reader } else { &mut attacker };
         let reply = who.ask(&words)?;
-        demand_spent(report, &mut honest, &key, policy, || format!("{name} ({}, answered {reply:?})", words.join(" ")))?;
+        demand_spent(report, &mut honest, &key, policy, || {
+            format!("{name} ({}, answered {reply:?})", words.join(" "))
+        })?;
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ mod unlimited;
 
 use std::time::{Duration, Instant};
 
+pub(super) use ahead::variables as clock_variables;
+
 use super::Caps;
 use crate::args::Args;
 use crate::{Failure, Report};
@@ -74,9 +76,14 @@ pub(super) static PLAYS: &[Play] = &[
     Play { name: "refund", what: "a refund of everything with the scope check", run: fresh::refund, waits: true },
     Play { name: "names", what: "17 lives of a thousand policy names each", run: names::lives, waits: true },
     Play { name: "half-sent", what: "1,000 HTTP bodies of which half is sent", run: half::bodies, waits: true },
-    Play { name: "addresses", what: "one address in many spellings, and what is none", run: addresses::spellings, waits: true },
+    Play {
+        name: "addresses",
+        what: "one address in many spellings, and what is none",
+        run: addresses::spellings,
+        waits: true,
+    },
     Play { name: "pairs", what: "pairs of keys that share a bucket", run: pairs::sharing, waits: false },
-    Play { name: "queues", what: "100 idle connections with MULTI queues", run: queues::held, waits: true },
+    Play { name: "queues", what: "idle connections with full MULTI queues", run: queues::held, waits: true },
     Play { name: "clock-ahead", what: "a clock that was once ahead", run: ahead::once, waits: true },
     Play { name: "plain-keys", what: "plain keys while the clock is set back", run: plain::set_back, waits: true },
     Play { name: "full-disk", what: "a restart on a full disk", run: disk::full, waits: true },

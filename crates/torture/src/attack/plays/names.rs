@@ -1,9 +1,9 @@
 //! Policy names of callers, a thousand in each of many lives of a server: names without live keys are given back.
 
 use super::Sizes;
+use crate::attack::caller::Answered;
 use crate::attack::caller::answered;
 use crate::attack::stage::Stage;
-use crate::attack::caller::Answered;
 use crate::{Failure, Report};
 
 const LIVES: u64 = 17;

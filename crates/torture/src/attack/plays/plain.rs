@@ -27,9 +27,8 @@ pub(super) fn set_back(sizes: &Sizes, report: &mut Report) -> Result<(), Failure
             format!("plain keys do not live by the wall clock: it is {what}, and INCR with EXPIREAT in 60 s counts {counted:?}")
         });
         let told = caller.ask(&["TIME"])?.at(0).int().unwrap_or_default();
-        report.demand((told - now).abs() <= 2, || {
-            format!("TIME is wrong by {} s: the wall clock is {what}", told - now)
-        });
+        report
+            .demand((told - now).abs() <= 2, || format!("TIME is wrong by {} s: the wall clock is {what}", told - now));
     }
     stage.end(report, true)
 }
