@@ -50,11 +50,6 @@ impl Report {
         &self.violations
     }
 
-    /// How many promises were broken.
-    pub(crate) fn count(&self) -> u64 {
-        self.violations.len() as u64 + self.more
-    }
-
     /// Whether every promise was kept.
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty()
@@ -67,7 +62,7 @@ impl fmt::Display for Report {
         for violation in &self.violations {
             writeln!(f, "VIOLATION {violation}")?;
         }
-        match self.count() {
+        match self.violations.len() as u64 + self.more {
             0 => f.write_str("no promise was broken"),
             all => write!(f, "{all} promises were broken"),
         }

@@ -32,6 +32,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     options: &[
         ("minutes", 10, "minutes of the mixture, after the plays; 0 is one short round"),
         ("seconds", 30, "seconds of a round of the mixture"),
+        ("attackers", 2, "connections of the attacker that ask in the mixture; 0 leaves him out"),
         ("buffers", 64, "MiB that buffers and queues of the server may take beside --memory and --keys"),
         ("patience", 40, "seconds within which what an attacker holds must be given back to others"),
     ],

@@ -1,5 +1,6 @@
 //! The attacker: whatever a token of scope check or read lets him send, as it comes to mind.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -22,6 +23,8 @@ pub(super) struct Attacker {
     invented: u64,
     /// Keys of his own, to see whether one becomes unlimited.
     own: Vec<Subject>,
+    /// Grants under 1/d of keys that were asked for in pairs.
+    pairs: HashMap<u64, u64>,
 }
 
 /// What comes to mind, with how often.
@@ -45,7 +48,7 @@ const TRICKS: &[Trick] = &[
 
 impl Attacker {
     pub(super) fn new(seed: u64, number: u64) -> Self {
-        Self { number, rng: Rng::of_part(seed, 200 + number), invented: 0, own: Vec::new() }
+        Self { number, rng: Rng::of_part(seed, 200 + number), invented: 0, own: Vec::new(), pairs: HashMap::new() }
     }
 
     pub(super) fn run(&mut self, floor: &Floor, check: &str, read: &str) {
@@ -74,6 +77,12 @@ impl Attacker {
     /// What he got of his own keys is judged as that of honest callers.
     pub(super) fn judge(&self, floor: &Floor) {
         self.own.iter().for_each(|subject| subject.judge(floor, "the attacker"));
+        for (number, granted) in self.pairs.iter().filter(|(_, granted)| **granted > 1) {
+            floor.found(format!(
+                "a part of TG.CHECKALL is decided under another's policy: q:{}:{number} got {granted} units of 1/d",
+                self.number
+            ));
+        }
     }
 
     fn invent(&mut self, caller: &mut Caller, keys: u64, text: &str) -> io::Result<u64> {
@@ -192,10 +201,14 @@ impl Attacker {
     }
 
     /// Pairs of which one part allows nearly everything.
-    fn pair(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn pair(&mut self, floor: &Floor, caller: &mut Caller) -> io::Result<u64> {
         for _ in 0..200 {
-            let (loose, strict) = (format!("p:{}", self.rng.below(4)), format!("q:{}", self.rng.below(100_000)));
-            caller.ask(&["TG.CHECKALL", &loose, "100000/d", "AND", &strict, "1/d"])?;
+            let _calm = floor.calm.read();
+            // Few, so that some are asked for again.
+            let number = self.rng.below(4_000);
+            let (loose, strict) = (format!("p:{}", self.rng.below(4)), format!("q:{}:{number}", self.number));
+            let reply = caller.ask(&["TG.CHECKALL", &loose, "100000/d", "AND", &strict, "1/d"])?;
+            *self.pairs.entry(number).or_default() += u64::from(reply.at(0).int() == Some(1));
         }
         Ok(200)
     }

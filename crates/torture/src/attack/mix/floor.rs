@@ -1,5 +1,6 @@
 //! What the roles of a round share: where the server is at the moment, when to stop, and what was found.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
@@ -9,6 +10,10 @@ use super::super::caller::Caller;
 use crate::Report;
 
 const LOOK: Duration = Duration::from_millis(2);
+/// Findings of one kind that are told in full: one mistake makes many.
+const MOST_TOLD: u64 = 2;
+/// How long a caller may find no connection while the server is up.
+const CONNECTS: Duration = Duration::from_secs(10);
 
 /// Where a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +23,12 @@ pub(super) struct Place {
     pub(super) id: u32,
 }
 
+/// What was found, by the words before the first colon.
+#[derive(Debug, Default)]
+struct Found {
+    kinds: BTreeMap<String, (u64, Vec<String>)>,
+}
+
 /// A round's common ground.
 pub(super) struct Floor {
     origin: Instant,
@@ -25,7 +36,7 @@ pub(super) struct Floor {
     /// Written while nobody may ask: what is decided then is not kept.
     pub(super) calm: RwLock<()>,
     stopped: AtomicBool,
-    found: Mutex<Report>,
+    found: Mutex<Found>,
     /// Questions of the attacker.
     pub(super) attacks: AtomicU64,
 }
@@ -66,9 +77,18 @@ impl Floor {
 
     /// A connection, as soon as there is a server; nothing if the round is over.
     pub(super) fn connect(&self, token: &str) -> Option<Caller> {
+        let (mut since, mut tried) = (Instant::now(), None);
         while !self.is_stopped() {
-            match self.place().map(|place| Caller::connect(place.resp, token)) {
+            let place = self.place();
+            if place.is_none() || place != tried {
+                (since, tried) = (Instant::now(), place);
+            }
+            match place.map(|place| Caller::connect(place.resp, token)) {
                 Some(Ok(caller)) => return Some(caller),
+                Some(Err(error)) if since.elapsed() > CONNECTS => {
+                    self.found(format!("a caller finds no connection for {CONNECTS:?}: {error}"));
+                    since = Instant::now();
+                }
                 _ => std::thread::sleep(LOOK),
             }
         }
@@ -76,16 +96,34 @@ impl Floor {
     }
 
     pub(super) fn found(&self, what: String) {
-        lock(&self.found).violated(what);
+        let kind = what.split(':').next().unwrap_or_default().to_owned();
+        let mut found = lock(&self.found);
+        let (count, told) = found.kinds.entry(kind).or_default();
+        *count += 1;
+        if *count <= MOST_TOLD {
+            told.push(what);
+        }
     }
 
     /// Lets something be judged.
     pub(super) fn judge<R>(&self, judge: impl FnOnce(&mut Report) -> R) -> R {
-        judge(&mut lock(&self.found))
+        let mut report = Report::default();
+        let judged = judge(&mut report);
+        report.violations().iter().for_each(|what| self.found(what.clone()));
+        judged
     }
 
-    pub(super) fn into_found(self) -> Report {
-        self.found.into_inner().unwrap_or_else(PoisonError::into_inner)
+    /// Everything that was found: how often in all, and what is told of it.
+    pub(super) fn into_found(self) -> (u64, Vec<String>) {
+        let found = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let all = found.kinds.values().map(|(count, _)| count).sum();
+        let told = found.kinds.into_values().flat_map(|(count, mut told)| {
+            if let Some(last) = told.last_mut().filter(|_| count > MOST_TOLD) {
+                *last += &format!(" (and {} more of the kind)", count - MOST_TOLD);
+            }
+            told
+        });
+        (all, told.collect())
     }
 }
 

@@ -64,14 +64,18 @@ impl Honest {
         self.subjects[place].ask(floor, caller)
     }
 
-    /// After the last restart: every key once more, then all that was granted is judged.
-    pub(super) fn judge(&mut self, floor: &Floor, caller: &mut Caller) -> std::io::Result<()> {
+    /// After the last restart: every key once more.
+    pub(super) fn ask_again(&mut self, floor: &Floor, caller: &mut Caller) -> std::io::Result<()> {
         for subject in &mut self.subjects {
             self.asked += 1;
             subject.ask(floor, caller)?;
         }
-        self.subjects.iter().for_each(|subject| subject.judge(floor, "an honest caller"));
         Ok(())
+    }
+
+    /// All that was granted is judged.
+    pub(super) fn judge(&self, floor: &Floor) {
+        self.subjects.iter().for_each(|subject| subject.judge(floor, "an honest caller"));
     }
 
     /// Keys, units granted, and keys that have used everything.

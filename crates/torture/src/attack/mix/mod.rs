@@ -30,7 +30,6 @@ use operator::{Done, Luck, Operator};
 use watcher::{Memory, Seen};
 
 const HONEST: u64 = 2;
-const ATTACKERS: u64 = 2;
 
 /// One round.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +38,7 @@ struct Round {
     caps: Caps,
     luck: Luck,
     lasts: Duration,
+    attackers: u64,
     seed: u64,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn rounds(report: &mut Report, args: &Args, memory: &[u64], started: 
         let luck =
             [Luck::Restarts, Luck::Clock, Luck::Restarts, Luck::Disk][(number / memory.len() as u64 % 4) as usize];
         let seed = Rng::of_part(args.get("seed"), 1_000 + number).next();
-        let round = Round { number, caps, luck, lasts, seed };
+        let round = Round { number, caps, luck, lasts, attackers: args.get("attackers"), seed };
         report.absorb(round.play()?);
         if started.elapsed() >= all {
             break;
@@ -95,7 +95,7 @@ impl Round {
         stage.begin()?;
         let floor = Floor::new(operator::place(&stage)?);
         let mut honest: Vec<Honest> = (0..HONEST).map(|number| Honest::new(self.seed, number)).collect();
-        let mut attackers: Vec<Attacker> = (0..ATTACKERS).map(|number| Attacker::new(self.seed, number)).collect();
+        let mut attackers: Vec<Attacker> = (0..self.attackers).map(|number| Attacker::new(self.seed, number)).collect();
         honest.iter_mut().for_each(|honest| honest.introduce(&floor, &stage.tokens.honest));
 
         let (done, seen) = self.all_at_once(&mut stage, &floor, shim, &mut honest, &mut attackers)?;
@@ -104,17 +104,15 @@ impl Round {
         if floor.place().is_some() {
             let mut last = Report::default();
             stage.end(&mut last, true)?;
-            let is_up = stage.again(&mut last, "the last clean stop")?;
-            floor.judge(|found| found.absorb(last));
-            if is_up {
+            if stage.again(&mut last, "the last clean stop")? {
                 let mut caller = stage.honest()?;
-                for honest in &mut honest {
-                    honest.judge(&floor, &mut caller)?;
-                }
-                attackers.iter().for_each(|attacker| attacker.judge(&floor));
-                floor.judge(|found| stage.end(found, false))?;
+                honest.iter_mut().try_for_each(|honest| honest.ask_again(&floor, &mut caller))?;
+                stage.end(&mut last, false)?;
             }
+            floor.judge(|found| *found = last);
         }
+        honest.iter().for_each(|honest| honest.judge(&floor));
+        attackers.iter().for_each(|attacker| attacker.judge(&floor));
         Ok(self.told(floor, &honest, done, seen, stage.idle()))
     }
 
@@ -148,7 +146,9 @@ impl Round {
             for attacker in attackers {
                 scope.spawn(move || attacker.run(floor, &tokens.check, &tokens.read));
             }
-            scope.spawn(move || holder::run(floor, &tokens.check, self.seed));
+            if self.attackers > 0 {
+                scope.spawn(move || holder::run(floor, &tokens.check, self.seed));
+            }
             let watcher = scope.spawn(move || watcher::run(floor, tokens, self.caps, memory));
             let ended = operator.run(until);
             floor.stop();
@@ -160,7 +160,7 @@ impl Round {
     /// The line of a round, and its findings with what is needed to play it again.
     fn told(&self, floor: Floor, honest: &[Honest], done: Done, seen: Seen, idle: u64) -> Report {
         let attacks = floor.attacks.load(std::sync::atomic::Ordering::Relaxed);
-        let found = floor.into_found();
+        let (all, found) = floor.into_found();
         let asked: u64 = honest.iter().map(|honest| honest.asked).sum();
         let (keys, spent) = honest
             .iter()
@@ -179,10 +179,10 @@ impl Round {
             seen.asked,
             seen.slowest.as_millis(),
             seen.most.saturating_sub(idle) / 1024,
-            found.count(),
+            all,
         ));
         let place = format!("round {}, --memory {}M, {:?}", self.number, self.caps.memory, self.luck);
-        found.violations().iter().for_each(|what| report.violated(format!("{place}: {what}")));
+        found.iter().for_each(|what| report.violated(format!("{place}: {what}")));
         report
     }
 }

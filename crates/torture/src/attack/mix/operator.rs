@@ -98,7 +98,7 @@ impl Operator<'_> {
             tollgate_servers::set_clock(self.stage.folder.path(), self.offset)?;
         }
         let is_up = self.stage.again(&mut report, if is_clean { "a clean stop" } else { "a kill -9" })?;
-        self.floor.judge(|found| found.absorb(report));
+        self.floor.judge(|found| *found = report);
         if is_up {
             self.floor.move_to(Some(place(self.stage)?));
         } else {
