@@ -15,6 +15,8 @@ use crate::{Failure, Report, machine};
 
 /// How long a change of the policy file may take; the server looks every ten seconds if nothing is told.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Lines of a server that did not start which are told.
+const LAST: usize = 3;
 const LOOK: Duration = Duration::from_millis(5);
 /// How long an answer that is not judged by its time may take.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -125,7 +127,11 @@ impl Stage {
                 self.server = Some(server);
                 Ok(Ok(()))
             }
-            Start::Refused { status, said } => Ok(Err(format!("{status}: {}", said.join(" | ")))),
+            // What it says last is why.
+            Start::Refused { status, said } => {
+                let last = &said[said.len().saturating_sub(LAST)..];
+                Ok(Err(format!("{status}: {}", last.join(" | "))))
+            }
         }
     }
 

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 
 use super::floor::Floor;
 use super::honest;
-use super::subject::{KEPT, Subject};
+use super::subject::{KEPT, STRICT, Subject};
 use crate::attack::caller::{Caller, check, many_limits};
+use crate::attack::checker::Trace;
 use crate::rng::Rng;
 
 /// Honest callers, whose keys are tried.
@@ -23,8 +24,8 @@ pub(super) struct Attacker {
     invented: u64,
     /// Keys of his own, to see whether one becomes unlimited.
     own: Vec<Subject>,
-    /// Grants under 1/d of keys that were asked for in pairs.
-    pairs: HashMap<u64, u64>,
+    /// Grants of keys that were asked for in pairs.
+    pairs: HashMap<u64, Trace>,
 }
 
 /// What comes to mind, with how often.
@@ -77,11 +78,13 @@ impl Attacker {
     /// What he got of his own keys is judged as that of honest callers.
     pub(super) fn judge(&self, floor: &Floor) {
         self.own.iter().for_each(|subject| subject.judge(floor, "the attacker"));
-        for (number, granted) in self.pairs.iter().filter(|(_, granted)| **granted > 1) {
-            floor.found(format!(
-                "a part of TG.CHECKALL is decided under another's policy: q:{}:{number} got {granted} units of 1/d",
-                self.number
-            ));
+        for (number, trace) in &self.pairs {
+            if let Some(excess) = trace.excess(&STRICT) {
+                floor.found(format!(
+                    "a key of TG.CHECKALL is over its bound: q:{}:{number} under 1/d: {excess}",
+                    self.number
+                ));
+            }
         }
     }
 
@@ -207,8 +210,11 @@ impl Attacker {
             // Few, so that some are asked for again.
             let number = self.rng.below(4_000);
             let (loose, strict) = (format!("p:{}", self.rng.below(4)), format!("q:{}:{number}", self.number));
+            let sent = floor.now();
             let reply = caller.ask(&["TG.CHECKALL", &loose, "100000/d", "AND", &strict, "1/d"])?;
-            *self.pairs.entry(number).or_default() += u64::from(reply.at(0).int() == Some(1));
+            if reply.at(0).int() == Some(1) {
+                self.pairs.entry(number).or_default().granted(sent, floor.now(), 1);
+            }
         }
         Ok(200)
     }

@@ -44,6 +44,9 @@ pub(super) static KEPT: &[Kept] = &[
     steady("9/d, 6/h", &[Bound::new(Kind::Sliding, 9, DAY), Bound::new(Kind::Sliding, 6, HOUR)]),
 ];
 
+/// The stricter part of pairs.
+pub(super) const STRICT: Bound = Bound::new(Kind::Sliding, 1, DAY);
+
 /// The policy file of a turn.
 pub(super) fn file(turn: u64) -> String {
     let (swing, count) = if turn.is_multiple_of(2) { ("5/w gcra", "8/d") } else { ("5/w gcra, 2/d", "4/d") };

@@ -55,7 +55,8 @@ fn try_out(sizes: &Sizes, report: &mut Report, policy: &str, ways: &[Way]) -> Re
         let who = if words[0] == "TG.EXPLAIN" { &mut reader } else { &mut attacker };
         let reply = who.ask(&words)?;
         demand_spent(report, &mut honest, &key, policy, || {
-            format!("{name} ({}, answered {reply:?})", words.join(" "))
+            let said: String = reply.text().chars().take(60).collect();
+            format!("{name} ({}, answered {said:?})", words.join(" "))
         })?;
     }
     Ok(())
@@ -79,7 +80,7 @@ pub(super) fn pushed_out(sizes: &Sizes, report: &mut Report) -> Result<(), Failu
     dialect(report, &mut attacker)
 }
 
-/// `sliding_window` of a dialect, whose limits are in its arguments.
+/// `fixed_window` of a dialect, whose limits are in its arguments.
 fn dialect(report: &mut Report, attacker: &mut Caller) -> Result<(), Failure> {
     let ask = |attacker: &mut Caller, count: &str, seconds: u64| {
         attacker.ask(&["FCALL", "fixed_window", "1", "client:1", count, &seconds.to_string()])
