@@ -15,8 +15,9 @@ const COMMANDS: usize = 160;
 const BYTES: usize = 1_500;
 /// How often an honest caller tries.
 const EVERY: Duration = Duration::from_millis(500);
-/// Keys of the honest caller's one command.
-const KEYS: usize = 80;
+/// Keys of the honest caller's one command, and bytes of each.
+const KEYS: usize = 32;
+const KEY: usize = 200;
 
 pub(super) fn held(sizes: &Sizes, report: &mut Report) -> Result<(), Failure> {
     let stage = Stage::started(sizes.caps, "  login: 5/h\n")?;
@@ -32,7 +33,8 @@ pub(super) fn held(sizes: &Sizes, report: &mut Report) -> Result<(), Failure> {
     loop {
         let said = match long_command(&stage) {
             Ok(Reply::Array(_)) => break,
-            Ok(reply) => format!("{reply:?}"),
+            Ok(Reply::Error(error)) if error.starts_with("OOM") => error,
+            Ok(reply) => return Err(Failure(format!("expected decisions of {KEYS} keys, found {reply:?}"))),
             Err(failure) => failure.0,
         };
         if started.elapsed() > sizes.patience {
@@ -69,7 +71,7 @@ fn long_command(stage: &Stage) -> Result<Reply, Failure> {
         if number > 0 {
             words.push("AND".to_owned());
         }
-        words.extend([format!("honest:{number}:{}", "k".repeat(40)), "1000000/h gcra".to_owned()]);
+        words.extend([format!("honest:{number}:{}", "k".repeat(KEY)), "1000000/h gcra".to_owned()]);
     }
     let mut bytes = Vec::new();
     push(&mut bytes, &words);
