@@ -93,4 +93,17 @@ mod tests {
         }
         assert!(help().contains("--connections"));
     }
+
+    #[test]
+    fn options_of_words_are_lists() {
+        let campaign = CAMPAIGNS.iter().find(|campaign| !campaign.texts.is_empty()).unwrap();
+        let read = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            Args::read(campaign, &words)
+        };
+        let args = read(&["--only", "fresh, names", "--minutes", "0"]).unwrap();
+        assert_eq!(args.words("only"), ["fresh", "names"]);
+        assert_eq!((args.words("memory"), args.get("minutes")), (vec!["4M", "16M", "64M"], 0));
+        assert!(args.words("unknown").is_empty() && read(&["--only"]).is_err());
+    }
 }
