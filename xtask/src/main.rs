@@ -30,7 +30,9 @@ cargo xtask COMMAND
   valkey               the same against a Valkey server, fetched if there is none
   torture [ARGS]       crowds, clusters, cut connections, outages and clocks against the Redis store;
                        torture connections: hostile ones against the server; torture kills, damage, reloads:
-                       a server that is killed or loses its power, finds its files damaged, or its policies changed
+                       a server that is killed or loses its power, finds its files damaged, or its policies changed;
+                       torture attack: callers that mean harm and an operator with bad luck, beside honest callers
+                       (--minutes N, --memory LIST, --only WORDS, --seed S)
   permits [N]          N requests that hold permits in Redis, cancelled, panicking and killed (100,000)
   clients              the guides' commands and clients of other languages, against a server
   schemathesis [N]     schemathesis against the server's OpenAPI document, N examples an operation (100)
@@ -203,7 +205,7 @@ fn valkey() -> Result<(), Failure> {
 }
 
 /// Campaigns against a server process of Tollgate's.
-const OF_SERVERS: [&str; 4] = ["connections", "kills", "damage", "reloads"];
+const OF_SERVERS: [&str; 5] = ["connections", "kills", "damage", "reloads", "attack"];
 
 fn torture(args: &[&str]) -> Result<(), Failure> {
     let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-torture", "--"];

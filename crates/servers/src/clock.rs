@@ -17,8 +17,9 @@ use crate::error::{Doing, Error};
 
 const FILE: &str = "clock";
 
-/// The variables that give a server the clock in its folder.
-pub(crate) fn variables(folder: &Path) -> Result<Vec<(String, String)>, Error> {
+/// The variables that give a server the clock in its folder; any program that reads the clock by its C library
+/// follows them.
+pub fn variables(folder: &Path) -> Result<Vec<(String, String)>, Error> {
     let preload = format!("{}:libc.so.6", library()?.display());
     let file = folder.join(FILE).display().to_string();
     let set = [
@@ -31,7 +32,7 @@ pub(crate) fn variables(folder: &Path) -> Result<Vec<(String, String)>, Error> {
 }
 
 /// Sets how far the clock of the server in this folder is from the real one.
-pub(crate) fn set(folder: &Path, seconds: i64) -> Result<(), Error> {
+pub fn set(folder: &Path, seconds: i64) -> Result<(), Error> {
     // Renamed into place, since the server may read at any moment and must not see half a number.
     let (new, file) = (folder.join("clock.new"), folder.join(FILE));
     fs::write(&new, format!("{seconds:+}\n")).doing("writing the clock's offset")?;
@@ -46,7 +47,7 @@ pub(crate) fn follows(connection: &mut redis::Connection, seconds: i64) -> Resul
 }
 
 /// Removes what libfaketime leaves in shared memory when its process is killed.
-pub(crate) fn clean(pid: u32) {
+pub fn clean(pid: u32) {
     for name in [format!("faketime_shm_{pid}"), format!("sem.faketime_sem_{pid}")] {
         let _ = fs::remove_file(Path::new("/dev/shm").join(name));
     }

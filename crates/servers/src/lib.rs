@@ -42,6 +42,7 @@ mod valkey;
 mod wait;
 
 pub use builder::Builder;
+pub use clock::{clean as clean_clock, set as set_clock, variables as clock_variables};
 pub use cluster::Cluster;
 pub use error::Error;
 pub use fault::Fault;

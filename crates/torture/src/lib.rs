@@ -14,6 +14,7 @@
 //! | `kills/` | Tollgate's server with a journal, killed, without power, on a disk that fails (R25) |
 //! | `damage/` | servers that find their files damaged (R26) |
 //! | `reloads/` | a policy file that changes under load (R27) |
+//! | `attack/` | a server among callers that mean harm and an operator with bad luck (S9, S13) |
 //! | `serving/` | a server process of a campaign, and how it is asked |
 //! | `args.rs` | the options of a campaign |
 //! | `report.rs` | what came of it |
@@ -22,6 +23,7 @@
 //! | `rng.rs` | random numbers from a seed |
 
 pub mod args;
+mod attack;
 mod clock;
 mod cluster;
 mod connections;
@@ -49,6 +51,8 @@ pub struct Campaign {
     pub name: &'static str,
     /// Its options, with the full campaign as defaults.
     pub options: &'static [Setting],
+    /// Its options that are words, with their defaults.
+    pub texts: &'static [TextSetting],
     /// What it does, for help.
     pub help: &'static str,
     /// Runs it.
@@ -57,6 +61,9 @@ pub struct Campaign {
 
 /// An option: its name, its default, and what it says.
 pub type Setting = (&'static str, u64, &'static str);
+
+/// The same of an option that is a word or a list of them.
+pub type TextSetting = (&'static str, &'static str, &'static str);
 
 /// All campaigns.
 pub static CAMPAIGNS: &[Campaign] = &[
@@ -69,6 +76,7 @@ pub static CAMPAIGNS: &[Campaign] = &[
     kills::CAMPAIGN,
     damage::CAMPAIGN,
     reloads::CAMPAIGN,
+    attack::CAMPAIGN,
 ];
 
 /// A part of a campaign that is a process of its own.
@@ -76,4 +84,4 @@ pub type Part = fn(&[String]) -> Result<(), Failure>;
 
 /// All such parts, by their word on the command line.
 pub static PARTS: &[(&str, Part)] =
-    &[("work", crowd::work), ("serve", connections::serve), ("attack", connections::attack)];
+    &[("work", crowd::work), ("serve", connections::serve), ("attacker", connections::attack)];

@@ -45,6 +45,11 @@ impl Report {
         self.more += other.more;
     }
 
+    /// The broken promises that are shown.
+    pub(crate) fn violations(&self) -> &[String] {
+        &self.violations
+    }
+
     /// Whether every promise was kept.
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty()

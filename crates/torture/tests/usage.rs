@@ -12,7 +12,8 @@ fn what_is_not_understood_is_said_and_nothing_is_run() {
     }
     let output = Command::new(env!("CARGO_BIN_EXE_torture")).arg("--help").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    for campaign in ["crowd", "cluster", "cuts", "down", "clock", "connections", "kills", "damage", "reloads"] {
+    for campaign in ["crowd", "cluster", "cuts", "down", "clock", "connections", "kills", "damage", "reloads", "attack"]
+    {
         assert!(said.contains(&format!("\n{campaign}: ")), "{said}");
     }
 }

@@ -24,6 +24,7 @@ use crate::{Campaign, Failure, Report, machine};
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "clock",
     options: &[("jumps", 200, "jumps of up to 5 s either way in the last story")],
+    texts: &[],
     help: "a server whose clock jumps an hour back and forward, every algorithm",
     run,
 };

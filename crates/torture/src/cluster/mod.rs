@@ -46,6 +46,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
         ("callers", 64, "callers at once"),
         ("timeout", 2_000, "milliseconds after which nodes think a node dead"),
     ],
+    texts: &[],
     help: "six nodes: half the slots move, primaries are killed",
     run,
 };

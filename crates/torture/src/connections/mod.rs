@@ -58,6 +58,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
         ("handshake", 10, "seconds that a TLS handshake may take"),
         ("json", 0, "one object instead of a table"),
     ],
+    texts: &[],
     help: "a server among clients that mean harm",
     run,
 };

@@ -135,7 +135,7 @@ impl Round<'_> {
     /// Attackers from their start to their end, which is theirs or after a time.
     fn attack(&self) -> Result<Figures, Failure> {
         let mut command = Command::new("nice");
-        command.args(["-n", "19"]).arg(std::env::current_exe()?).arg("attack").args(self.plan().words());
+        command.args(["-n", "19"]).arg(std::env::current_exe()?).arg("attacker").args(self.plan().words());
         let mut attackers = Program::start("attackers", command)?;
         let lasts = (self.kind.lasts)(self.sizes);
         let mut until = Instant::now() + LEAVING;

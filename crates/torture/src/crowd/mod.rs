@@ -40,6 +40,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
         ("connections", 64, "connections of each of the two processes"),
         ("flush", 0, "flush scripts and functions every so many milliseconds; 0 does not"),
     ],
+    texts: &[],
     help: "two processes with 64 connections each on one key",
     run,
 };

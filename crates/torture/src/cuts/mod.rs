@@ -23,6 +23,7 @@ use ledger::Counts;
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "cuts",
     options: &[("cuts", 10_000, "connections cut"), ("lanes", 4, "servers, each with a proxy")],
+    texts: &[],
     help: "connections cut at every byte, and what was charged",
     run,
 };

@@ -31,6 +31,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
         ("first", 0, "the number of the first: with one trial, that one again"),
         ("lanes", 2, "trials at once"),
     ],
+    texts: &[],
     help: "servers that find their files damaged",
     run,
 };

@@ -29,6 +29,7 @@ use trouble::Trouble;
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "down",
     options: &[("seconds", 5, "how long each trouble lasts"), ("callers", 48, "callers at once")],
+    texts: &[],
     help: "a server that refuses, stops, resets or is slow",
     run,
 };

@@ -16,7 +16,7 @@ const PAGE: u64 = 4096;
 
 /// A folder and its disk.
 #[derive(Clone, Debug)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     /// Names of the folder when it was given to the server.
     names: BTreeMap<String, u64>,
     /// Files by inode: how much of each is on the disk.

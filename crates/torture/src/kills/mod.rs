@@ -34,6 +34,7 @@ use crate::{Campaign, Failure, Report};
 
 pub(crate) use client::Client;
 pub(crate) use history::Told;
+pub(crate) use shim::{Shim, Trouble};
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "kills",
@@ -44,6 +45,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
         ("connections", 8, "connections that ask"),
         ("longest", 1_500, "milliseconds between a start and a kill, at most"),
     ],
+    texts: &[],
     help: "servers with a journal that are killed, lose their power, or have a disk that fails",
     run,
 };

@@ -13,7 +13,7 @@ const SOURCE: &str = include_str!("../../shims/disk.c");
 
 /// What the disk is made to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     None,
     /// Writes find no room.
     Full,
@@ -21,7 +21,7 @@ pub(super) enum Trouble {
     Failing,
 }
 
-pub(super) struct Shim {
+pub(crate) struct Shim {
     library: PathBuf,
     log: PathBuf,
     graves: PathBuf,
@@ -31,7 +31,7 @@ pub(super) struct Shim {
 
 impl Shim {
     /// Compiles it into a folder of this user, where its files are too.
-    pub(super) fn build(folder: &Path) -> Result<Self, Failure> {
+    pub(crate) fn build(folder: &Path) -> Result<Self, Failure> {
         let at = |name: &str| folder.join(name);
         let (source, library) = (at("disk.c"), at("disk.so"));
         fs::write(&source, SOURCE)?;
@@ -48,7 +48,7 @@ impl Shim {
     }
 
     /// The variables for a server whose folder it watches.
-    pub(super) fn set(&self, folder: &Path) -> Vec<(&'static str, String)> {
+    pub(crate) fn set(&self, folder: &Path) -> Vec<(&'static str, String)> {
         let path = |path: &Path| path.display().to_string();
         vec![
             ("LD_PRELOAD", path(&self.library)),
@@ -60,7 +60,7 @@ impl Shim {
     }
 
     /// Begins to watch a folder, all of which is on the disk.
-    pub(super) fn watch(&self, folder: &Path) -> Result<Disk, Failure> {
+    pub(crate) fn watch(&self, folder: &Path) -> Result<Disk, Failure> {
         for old in [&self.graves, &self.kept] {
             let _ = fs::remove_dir_all(old);
             fs::create_dir(old)?;
@@ -85,7 +85,7 @@ impl Shim {
     }
 
     /// Makes the disk full, or fail, or neither.
-    pub(super) fn trouble(&self, trouble: Trouble) -> Result<(), Failure> {
+    pub(crate) fn trouble(&self, trouble: Trouble) -> Result<(), Failure> {
         let bytes = [u8::from(trouble == Trouble::Full), u8::from(trouble == Trouble::Failing)];
         Ok(File::options().write(true).open(&self.control)?.write_all_at(&bytes, 0)?)
     }

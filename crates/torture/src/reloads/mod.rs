@@ -36,6 +36,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
         ("connections", 8, "connections that ask"),
         ("before", 3_000, "milliseconds without changes, to compare with"),
     ],
+    texts: &[],
     help: "a policy file that changes under load, a tenth of the times into something wrong",
     run,
 };

@@ -91,6 +91,10 @@ impl Serving {
         Ok((status, self.said()))
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -115,10 +119,16 @@ impl Drop for Serving {
 }
 
 impl Start {
+    /// A server on which everybody may do everything.
     pub(crate) fn new(words: &[String], set: &[(&str, String)]) -> Result<Self, Failure> {
+        Self::with(&[&["--insecure-no-auth".to_owned()], words].concat(), set)
+    }
+
+    /// A server on which callers may do what the words say.
+    pub(crate) fn with(words: &[String], set: &[(&str, String)]) -> Result<Self, Failure> {
         let started = Instant::now();
         let mut command = program()?;
-        command.args(["serve", "--resp", "127.0.0.1:0", "--insecure-no-auth"]).args(words);
+        command.args(["serve", "--resp", "127.0.0.1:0"]).args(words);
         command.envs(set.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| Failure(format!("tollgate cannot be started: {error}")))?;
