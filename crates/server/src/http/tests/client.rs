@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 use tollgate_config::Config;
 use tollgate_core::{Policy, Timestamp};
-use tollgate_memory::{LEAST_CAP, Manual, Memory};
+use tollgate_memory::{DEFAULT_CAP, Manual, Memory};
 
 use crate::access::{Access, Free, Scope, Scopes, Token, Tokens};
 use crate::desk::{Desk, Home, Recovered};
@@ -55,7 +55,7 @@ pub(super) fn tested() -> Tested {
 pub(super) fn tested_with(with: With) -> Tested {
     let clock = Manual::at(Timestamp::new(START).unwrap());
     let home = with.home.unwrap_or_else(|| {
-        Home::embedded(Memory::with_clock(LEAST_CAP, Box::new(clock.clone())), Box::new(clock.clone()))
+        Home::embedded(Memory::with_clock(DEFAULT_CAP, Box::new(clock.clone())), Box::new(clock.clone()))
     });
     let scopes = ["check", "read", "refund", "reset", "admin", "check,read,refund,reset,admin"];
     let tokens = scopes.map(|scopes| (scopes, Token::make().unwrap()));
