@@ -13,6 +13,7 @@ use crate::decision::{Decision, Detail};
 use crate::limit::{Cell, Limit};
 use crate::policy::{MOST_LIMITS, Policy};
 use crate::request::Request;
+use crate::store::StoreError;
 use crate::units::{Micros, Timestamp};
 
 /// The most limits that a key remembers beside those of the policy it is asked under.
@@ -136,12 +137,19 @@ impl KeyState {
     /// Returns whether the key can remember the limits of `policy`: of those it does not have, at most
     /// [`MAX_OTHER_LIMITS`] are live at `t`. Callers choose policy texts, so a store must not keep more.
     pub fn has_place_for(&self, policy: &Policy, t: Timestamp) -> bool {
-        if self.cells.len() <= MAX_OTHER_LIMITS {
-            return true;
-        }
+        self.cells.len() <= MAX_OTHER_LIMITS || self.others_than(policy, t) <= MAX_OTHER_LIMITS
+    }
+
+    /// As [`KeyState::has_place_for`], as the error that a store answers with when there is no place.
+    pub fn check_place_for(&self, policy: &Policy, t: Timestamp) -> Result<(), StoreError> {
+        if self.has_place_for(policy, t) { Ok(()) } else { Err(StoreError::Crowded(self.others_than(policy, t))) }
+    }
+
+    /// Returns how many limits are live at `t` that `policy` does not have.
+    fn others_than(&self, policy: &Policy, t: Timestamp) -> usize {
         let is_own = |limit: &Limit, cell: &Cell| policy.limits().iter().any(|own| own.finds(limit, cell));
         let others = self.each().filter(|(limit, cell)| !is_own(limit, cell));
-        others.filter(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO).count() <= MAX_OTHER_LIMITS
+        others.filter(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO).count()
     }
 
     fn adopt(&mut self, policy: &Policy, t: Timestamp) {
