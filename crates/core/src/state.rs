@@ -165,8 +165,41 @@ impl KeyState {
             && limits.iter().zip(&self.limits).all(|(limit, held)| Arc::ptr_eq(limit, held));
         if !known {
             self.adopt(policy, t);
+        } else if !self.before.is_empty() {
+            self.forget_before();
         }
         &mut self.cells[..limits.len()]
+    }
+
+    /// The cell of a limit, if there is one.
+    pub fn find(&self, limit: &Limit) -> Option<&Cell> {
+        self.each().find(|(held, cell)| limit.finds(held, cell)).map(|(_, cell)| cell)
+    }
+
+    /// The same, to be changed; the others are not looked at, and none is made.
+    pub fn find_mut(&mut self, limit: &Limit) -> Option<&mut Cell> {
+        let place = self.each().position(|(held, cell)| limit.finds(held, cell))?;
+        self.cells.get_mut(place)
+    }
+
+    /// Lets go of the limits that charged before those of the latest policy, and so of their memory: cells that the
+    /// latest policy did not charge are under the limits again that did.
+    pub fn settle(&mut self) {
+        for before in std::mem::take(&mut self.before) {
+            let unchanged = self.cells.get(before.place).is_some_and(|cell| cell.head() == before.head);
+            if let (true, Some(limit)) = (unchanged, self.limits.get_mut(before.place)) {
+                *limit = before.limit;
+            }
+        }
+    }
+
+    /// Lets go of what a charge has made untrue.
+    fn forget_before(&mut self) {
+        let cells = &self.cells;
+        self.before.retain(|before| cells.get(before.place).is_some_and(|cell| cell.head() == before.head));
+        if self.before.is_empty() {
+            self.before = Vec::new();
+        }
     }
 
     /// Returns whether the key can remember the limits of `policy`: it remembers all of them at `t`, or at most
@@ -212,6 +245,8 @@ impl KeyState {
         // What the policy does not ask for goes when it has expired, and not before: also the cell of a limit of the
         // same name that another algorithm charged, or a text with that name would clear it.
         old.retain(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO);
+        self.limits.reserve_exact(old.len());
+        self.cells.reserve_exact(old.len());
         for (limit, cell) in old {
             self.limits.push(limit);
             self.cells.push(cell);
