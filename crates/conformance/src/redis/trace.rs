@@ -3,8 +3,10 @@
 
 mod attack;
 
+use std::sync::Arc;
+
 use tollgate_core::{
-    Cell, Cost, Decision, Detail, KeyState, Micros, Mode, Part, Policy, Request, Timestamp, Wait, decide_all,
+    Cell, Cost, Decision, Detail, KeyState, Limit, Micros, Mode, Part, Policy, Request, Timestamp, Wait, decide_all,
 };
 
 use super::home::decision;
@@ -132,6 +134,8 @@ struct Run<'a> {
     changes: bool,
     /// Whether somebody else asks too, under texts of their own.
     is_attacked: bool,
+    /// Limits that they have charged, of the policy at a place.
+    charged_by_others: Vec<(usize, Arc<Limit>)>,
 }
 
 type Answers = Vec<i64>;
@@ -166,6 +170,7 @@ impl<'a> Run<'a> {
             hurries,
             changes,
             is_attacked,
+            charged_by_others: Vec::new(),
         }
     }
 

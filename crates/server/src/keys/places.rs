@@ -3,7 +3,7 @@
 use tollgate_core::Timestamp;
 
 use super::bytes::speak;
-use super::{Counts, Keys};
+use super::{Change, Counts, Keys, Wrote};
 use crate::fault::{Code, Fault};
 
 const NOW: u64 = 1_700_000_040_000_000;
@@ -92,6 +92,11 @@ fn at_the_cap_a_key_is_limited_by_what_it_remembers() {
         let both = format!("sliding_window 1 k 60000 5 {size} 900");
         assert_eq!(ask(&mut keys, &both, NOW + 1).unwrap(), refused);
     }
+    // What is kept over a restart is told of the key too.
+    keys.watch();
+    ask(&mut keys, "sliding_window 1 k 60000 50 90000 900", NOW + 1).unwrap();
+    assert!(matches!(keys.wrote(), Wrote::Shared(_)));
+    assert!(keys.take_changes().contains(&Change::Key(0, b"k".as_slice().into())));
     // And what is charged there counts for both.
     let later = NOW + 61_000_000;
     let both = "sliding_window 1 k 60000 5 3600000 3";

@@ -17,15 +17,20 @@ const A_WHILE: Micros = Micros::new(60_000_000);
 const CROWDED: &str = "expected at most 64 other limits remembered for a key";
 
 impl Run<'_> {
-    /// Whether `changed` may follow `before` while others ask too: a limit that keeps its name and algorithm keeps its
-    /// period. What has expired under the shorter one may be gone or not, which the longer one would show.
+    /// Whether `changed` may follow while others ask too: a limit that keeps its name and algorithm keeps its period,
+    /// since what has expired under a shorter one may be gone or not, which a longer one would show; and it has no limit
+    /// that others have charged.
     pub(super) fn may_follow(&self, place: usize, changed: &Policy) -> bool {
         let known = [Some(&self.policies[place]), self.before[place].as_ref()];
         let mut known = known.into_iter().flatten().flat_map(Policy::limits);
         let is_same = |changed: &Policy, own: &Limit| {
             changed.limits().iter().all(|new| !new.finds(own, &own.fresh()) || new.period() == own.period())
         };
-        known.all(|own| is_same(changed, own))
+        let is_charged = |limit: &Arc<Limit>| {
+            let mut others = self.charged_by_others.iter().filter(|(at, _)| *at == place);
+            others.any(|(_, other)| limit.finds(other, &other.fresh()))
+        };
+        known.all(|own| is_same(changed, own)) && !changed.limits().iter().any(is_charged)
     }
 
     /// One thing that somebody else does.
@@ -52,7 +57,10 @@ impl Run<'_> {
             3 => ("tollgate_refund", vec!["5", &past]),
             4 => ("tollgate", vec!["COST", never, "MODE", "binary", "FULL"]),
             5 => ("tollgate_all", vec!["0"]),
-            _ if is_apart && self.is_steady(place, key) => ("tollgate", vec!["COST", cost, "MODE", mode, "FULL"]),
+            _ if is_apart && self.is_steady(place, key) => {
+                self.charged_by_others.extend(text.limits().iter().map(|limit| (place, Arc::clone(limit))));
+                ("tollgate", vec!["COST", cost, "MODE", mode, "FULL"])
+            }
             _ => return Ok(()),
         };
         self.say(format!("somebody: {call} {text} {:?} {key} {args:?}", NAMES[place]));
