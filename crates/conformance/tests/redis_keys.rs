@@ -165,3 +165,92 @@ fn a_user_without_a_right_gets_errors_that_change_nothing() {
         );
     }
 }
+
+fn dump(connection: &mut Connection, key: &str) -> Value {
+    redis::cmd("DUMP").arg(key).query(connection).unwrap()
+}
+
+#[test]
+fn a_text_with_the_same_name_clears_no_quota() {
+    let (_server, mut connection) = server();
+    let now = "1";
+    for own in ["500/min name=api", "500/min fixed name=api"] {
+        for (name, args) in [
+            ("tollgate_peek", vec!["1/s gcra name=api"]),
+            ("tollgate", vec!["1/s gcra name=api", "COST", "0"]),
+            ("tollgate", vec!["1/s gcra name=api", "COST", "2"]),
+            ("tollgate_refund", vec!["1/s gcra name=api", "0", now]),
+            ("tollgate_refund", vec!["1/s gcra name=api", "5", now]),
+            ("tollgate_refund", vec!["1/ms fixed name=api", "5", now]),
+            ("tollgate", vec!["1/ms fixed name=api", "COST", "2"]),
+            ("tollgate_all", vec!["1/s gcra name=api", "0"]),
+        ] {
+            // One by one, so that a log is long enough for a hash.
+            let mut lot = redis::pipe();
+            for _ in 0..500 {
+                lot.cmd("FCALL").arg("tollgate").arg(1).arg("k").arg(own);
+            }
+            lot.exec(&mut connection).unwrap();
+            let before = dump(&mut connection, "k");
+            call(&mut connection, name, "k", &args).unwrap();
+            assert_eq!(dump(&mut connection, "k"), before, "{name} {args:?}");
+            // And where something is charged, it is beside.
+            call(&mut connection, "tollgate", "k", &["1/s gcra name=api"]).unwrap();
+            assert_eq!(ints(&mut connection, "tollgate", "k", &[own])[0], 0, "{name} {args:?}");
+            redis::cmd("DEL").arg("k").exec(&mut connection).unwrap();
+        }
+    }
+}
+
+#[test]
+fn more_limits_than_a_key_keeps_are_refused_and_push_none_out() {
+    let (_server, mut connection) = server();
+    let crowd: Vec<String> = (1..=80).map(|days| format!("1/{days}d")).collect();
+    let days: Vec<String> = (1..=80).map(|days| (86_400 * days).to_string()).collect();
+    let texts: Vec<(&str, Vec<&str>)> = (crowd.iter().map(|text| ("tollgate", vec![text.as_str()])))
+        .chain(days.iter().map(|window| ("fixed_window", vec!["1", window.as_str()])))
+        .collect();
+    for texts in texts.chunks(80) {
+        call(&mut connection, "tollgate", "k", &["5/min", "COST", "5"]).unwrap();
+        for (place, (name, args)) in texts.iter().enumerate() {
+            let before = dump(&mut connection, "k");
+            let answer = call(&mut connection, name, "k", args);
+            if place < 64 {
+                answer.unwrap();
+                continue;
+            }
+            let said = answer.unwrap_err().to_string();
+            let expected = "key: expected at most 64 other limits remembered for a key, found 65; use fewer policies on a \
+                            key or wait until they expire";
+            assert!(said.contains(expected), "{said}");
+            assert_eq!(dump(&mut connection, "k"), before);
+        }
+        assert_eq!(ints(&mut connection, "tollgate", "k", &["5/min"])[0], 0);
+        // With others at another key, neither is charged.
+        let mut both = redis::cmd("FCALL");
+        both.arg("tollgate_all").arg(2).arg("other").arg("k").arg(&["5/min", "1", "1/90d", "1"]);
+        both.query::<Value>(&mut connection).unwrap_err();
+        assert_eq!(dump(&mut connection, "other"), Value::Nil);
+        assert_eq!(ints(&mut connection, "tollgate_reset", "k", &["1/90d"]), [1]);
+        assert_eq!(ints(&mut connection, "tollgate", "k", &["5/min"])[0], 0);
+        redis::cmd("DEL").arg("k").exec(&mut connection).unwrap();
+    }
+}
+
+#[test]
+fn a_script_without_logs_forgets_a_long_log_that_has_expired() {
+    let (_server, mut connection) = server();
+    let start = 1_790_000_000_000_000u64;
+    for step in 0..300 {
+        let t = (start + step).to_string();
+        call(&mut connection, "tollgate_testing", "k", &["1000/min", &t]).unwrap();
+    }
+    // Another policy leaves it behind, and comes back after it has expired.
+    let script = tollgate_lua::with_callers_clock(&tollgate_lua::script("tollgate", &["gcra"]).unwrap().text);
+    let policy: tollgate_core::Policy = "5/h gcra".parse().unwrap();
+    for t in [start + 400, start + 90_000_000_000] {
+        let mut call = redis::cmd("EVAL");
+        call.arg(&script).arg(1).arg("k").arg(tollgate_lua::compact(&policy)).arg(t);
+        assert_eq!(call.query::<Vec<i64>>(&mut connection).unwrap()[0], 1, "{t}");
+    }
+}

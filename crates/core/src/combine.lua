@@ -153,8 +153,9 @@ local function refund(rules, cells, t, units, at)
   for index = 1, #rules do
     local rule, cell = rules[index], cells[index]
     cell_fits(rule, cell, t, 0)
-    local own = rule.algorithm.refund(rule, cell.state, t, units, at)
-    cell.dirty = true
+    local own, is_other = rule.algorithm.refund(rule, cell.state, t, units, at)
+    -- What gives back nothing decides as before.
+    cell.dirty = cell.dirty or is_other or own > 0
     given = max(given, own)
   end
   return given

@@ -299,6 +299,11 @@ impl Cell {
         &self.memory
     }
 
+    /// The same without its log: another charge makes another of it.
+    pub(crate) fn head(&self) -> Self {
+        Self { memory: self.memory.head(), last: self.last }
+    }
+
     /// Bytes of heap memory, the value itself not counted.
     pub fn heap_bytes(&self) -> usize {
         self.memory.heap_bytes()

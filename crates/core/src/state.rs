@@ -13,6 +13,7 @@ use crate::decision::{Decision, Detail};
 use crate::limit::{Cell, Limit};
 use crate::policy::{MOST_LIMITS, Policy};
 use crate::request::Request;
+use crate::store::StoreError;
 use crate::units::{Micros, Timestamp};
 
 /// The most limits that a key remembers beside those of the policy it is asked under.
@@ -29,10 +30,29 @@ pub const MAX_OTHER_LIMITS: usize = 2 * MOST_LIMITS;
 /// let refused = state.decide(&policy, t, &Request::ONE);
 /// assert_eq!(refused.flat(), [0, 0, 0, 5_000_000, 3_600_000_000, 1]);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct KeyState {
     limits: Vec<Arc<Limit>>,
     cells: Vec<Cell>,
+    /// Cells that were last charged under other numbers than those of their limit. Mostly none.
+    before: Vec<Before>,
+}
+
+/// The limit that a cell was charged under before a policy with other numbers found it. A cell lives as long as the
+/// limit says that charged it last: a policy that only looks must not change that.
+#[derive(Clone, Debug)]
+struct Before {
+    place: usize,
+    limit: Arc<Limit>,
+    /// What the cell was then, without its log: any charge changes that.
+    head: Cell,
+}
+
+/// States are equal that remember the same in the same order.
+impl PartialEq for KeyState {
+    fn eq(&self, other: &Self) -> bool {
+        self.each().eq(other.each())
+    }
 }
 
 impl KeyState {
@@ -64,12 +84,27 @@ impl KeyState {
 
     /// The state of a key with these cells, one a limit of `policy` in its order.
     pub fn of(policy: &Policy, cells: Vec<Cell>) -> Self {
-        Self { limits: policy.limits().iter().take(cells.len()).cloned().collect(), cells }
+        Self { limits: policy.limits().iter().take(cells.len()).cloned().collect(), cells, before: Vec::new() }
     }
 
-    /// Every cell with its limit.
+    /// Every cell with the limit that charged it last.
     pub fn each(&self) -> impl Iterator<Item = (&Arc<Limit>, &Cell)> {
-        self.limits.iter().zip(&self.cells)
+        let limits = self.limits.iter().enumerate().zip(&self.cells);
+        limits.map(|((place, limit), cell)| (self.charged_under(place, cell).unwrap_or(limit), cell))
+    }
+
+    /// The limit that charged the cell, if that has other numbers than the one it is now kept under.
+    fn charged_under(&self, place: usize, cell: &Cell) -> Option<&Arc<Limit>> {
+        let before = self.before.iter().find(|before| before.place == place)?;
+        (before.head == cell.head()).then_some(&before.limit)
+    }
+
+    /// Takes every cell out, with the limit that charged it last.
+    fn take(&mut self) -> Vec<(Arc<Limit>, Cell)> {
+        let limits: Vec<_> = self.each().map(|(limit, _)| Arc::clone(limit)).collect();
+        self.limits.clear();
+        self.before.clear();
+        limits.into_iter().zip(std::mem::take(&mut self.cells)).collect()
     }
 
     /// Keeps a cell of a limit, beside those it has.
@@ -117,17 +152,18 @@ impl KeyState {
     pub fn shrink(&mut self) {
         self.limits.shrink_to_fit();
         self.cells.shrink_to_fit();
+        self.before.shrink_to_fit();
     }
 
     /// The same without what has expired at `t`, in the order of limit ids: states that remember the same are
     /// then equal, whatever order their policies came in.
     #[must_use]
-    pub fn sorted(self, t: Timestamp) -> Self {
-        let cells = self.limits.into_iter().zip(self.cells);
-        let mut left: Vec<_> = cells.filter(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO).collect();
-        left.sort_by(|(a, _), (b, _)| a.id().cmp(b.id()));
+    pub fn sorted(mut self, t: Timestamp) -> Self {
+        let mut left = self.take();
+        left.retain(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO);
+        left.sort_by(|(a, _), (b, _)| (a.id(), a.rule().name()).cmp(&(b.id(), b.rule().name())));
         let (limits, cells) = left.into_iter().unzip();
-        Self { limits, cells }
+        Self { limits, cells, before: Vec::new() }
     }
 
     /// Whether nothing is remembered.
@@ -147,13 +183,13 @@ impl KeyState {
 
     /// The time until nothing is left to remember.
     pub fn expires_after(&self, t: Timestamp) -> Micros {
-        let each = self.limits.iter().zip(&self.cells);
-        each.map(|(limit, cell)| limit.reset_after(cell, t)).max().unwrap_or_default()
+        self.each().map(|(limit, cell)| limit.reset_after(cell, t)).max().unwrap_or_default()
     }
 
     /// Bytes of heap memory: cells and logs.
     pub fn heap_bytes(&self) -> usize {
-        let cells = self.cells.capacity() * size_of::<Cell>() + self.limits.capacity() * size_of::<usize>();
+        let limits = self.limits.capacity() * size_of::<usize>() + self.before.capacity() * size_of::<Before>();
+        let cells = self.cells.capacity() * size_of::<Cell>() + limits;
         cells + self.cells.iter().map(Cell::heap_bytes).sum::<usize>()
     }
 
@@ -164,36 +200,88 @@ impl KeyState {
             && limits.iter().zip(&self.limits).all(|(limit, held)| Arc::ptr_eq(limit, held));
         if !known {
             self.adopt(policy, t);
+        } else if !self.before.is_empty() {
+            self.forget_before();
         }
         &mut self.cells[..limits.len()]
     }
 
-    /// Returns whether the key can remember the limits of `policy`: of those it does not have, at most
-    /// [`MAX_OTHER_LIMITS`] are live at `t`. Callers choose policy texts, so a store must not keep more.
-    pub fn has_place_for(&self, policy: &Policy, t: Timestamp) -> bool {
-        if self.cells.len() <= MAX_OTHER_LIMITS {
-            return true;
+    /// The cell of a limit, if there is one.
+    pub fn find(&self, limit: &Limit) -> Option<&Cell> {
+        self.each().find(|(held, cell)| limit.finds(held, cell)).map(|(_, cell)| cell)
+    }
+
+    /// The same, to be changed; the others are not looked at, and none is made.
+    pub fn find_mut(&mut self, limit: &Limit) -> Option<&mut Cell> {
+        let place = self.each().position(|(held, cell)| limit.finds(held, cell))?;
+        self.cells.get_mut(place)
+    }
+
+    /// Lets go of the limits that charged before those of the latest policy, and so of their memory: cells that the
+    /// latest policy did not charge are under the limits again that did.
+    pub fn settle(&mut self) {
+        for before in std::mem::take(&mut self.before) {
+            let unchanged = self.cells.get(before.place).is_some_and(|cell| cell.head() == before.head);
+            if let (true, Some(limit)) = (unchanged, self.limits.get_mut(before.place)) {
+                *limit = before.limit;
+            }
         }
-        let is_own = |limit: &Limit, cell: &Cell| policy.limits().iter().any(|own| own.finds(limit, cell));
-        let others = self.each().filter(|(limit, cell)| !is_own(limit, cell));
-        others.filter(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO).count() <= MAX_OTHER_LIMITS
+    }
+
+    /// Lets go of what a charge has made untrue.
+    fn forget_before(&mut self) {
+        let cells = &self.cells;
+        self.before.retain(|before| cells.get(before.place).is_some_and(|cell| cell.head() == before.head));
+        if self.before.is_empty() {
+            self.before = Vec::new();
+        }
+    }
+
+    /// Returns whether the key can remember the limits of `policy`: it remembers all of them at `t`, or at most
+    /// [`MAX_OTHER_LIMITS`] others. Callers choose policy texts, so a store must not keep more.
+    pub fn has_place_for(&self, policy: &Policy, t: Timestamp) -> bool {
+        self.check_place_for(policy, t).is_ok()
+    }
+
+    /// As [`KeyState::has_place_for`], as the error that a store answers with when there is no place.
+    pub fn check_place_for(&self, policy: &Policy, t: Timestamp) -> Result<(), StoreError> {
+        if self.cells.len() <= MAX_OTHER_LIMITS {
+            return Ok(());
+        }
+        let live: Vec<_> = self.each().filter(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO).collect();
+        let is_live = |own: &Limit| live.iter().any(|(limit, cell)| own.finds(limit, cell));
+        let known = policy.limits().iter().filter(|own| is_live(own)).count();
+        let others = live.len() - known;
+        if others <= MAX_OTHER_LIMITS || known == policy.limits().len() {
+            return Ok(());
+        }
+        Err(StoreError::Crowded(others))
     }
 
     fn adopt(&mut self, policy: &Policy, t: Timestamp) {
-        let limits = std::mem::take(&mut self.limits);
-        let mut old: Vec<_> = limits.into_iter().zip(std::mem::take(&mut self.cells)).collect();
+        let mut old = self.take();
         // Nearly always these are all, for as long as the key lives.
-        self.limits.reserve_exact(policy.limits().len());
-        self.cells.reserve_exact(policy.limits().len());
-        for limit in policy.limits() {
-            let place = old.iter().position(|(held, cell)| limit.finds(held, cell));
-            let cell = place.map(|place| old.swap_remove(place).1).unwrap_or_else(|| limit.fresh());
+        self.limits = Vec::with_capacity(policy.limits().len());
+        self.cells = Vec::with_capacity(policy.limits().len());
+        for (place, limit) in policy.limits().iter().enumerate() {
+            let found = old.iter().position(|(held, cell)| limit.finds(held, cell));
+            let cell = match found.map(|at| old.swap_remove(at)) {
+                Some((held, cell)) => {
+                    if held != *limit {
+                        self.before.push(Before { place, limit: held, head: cell.head() });
+                    }
+                    cell
+                }
+                None => limit.fresh(),
+            };
             self.limits.push(Arc::clone(limit));
             self.cells.push(cell);
         }
-        // What the policy does not ask for goes when it expires, and not before: also the cell of a limit of the
+        // What the policy does not ask for goes when it has expired, and not before: also the cell of a limit of the
         // same name that another algorithm charged, or a text with that name would clear it.
         old.retain(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO);
+        self.limits.reserve_exact(old.len());
+        self.cells.reserve_exact(old.len());
         for (limit, cell) in old {
             self.limits.push(limit);
             self.cells.push(cell);

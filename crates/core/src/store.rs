@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use crate::decision::{Decision, Detail};
 use crate::policy::Policy;
 use crate::request::{Cost, Request};
+use crate::state::MAX_OTHER_LIMITS;
 use crate::together::Together;
 use crate::units::{EXACT, Timestamp};
 
@@ -114,6 +115,8 @@ pub enum StoreError {
     Twice(usize, usize),
     /// More policy names than the home keeps apart; how many those are.
     Names(usize),
+    /// No place on the key for one more policy: how many other limits it remembers.
+    Crowded(usize),
     /// The home has no memory to keep what it would decide on.
     Full,
     /// A cost of 2^53 or more.
@@ -154,6 +157,11 @@ impl fmt::Display for StoreError {
             Self::Names(most) => {
                 write!(f, "expected at most {most} different policy names; callers should not choose them")
             }
+            Self::Crowded(found) => write!(
+                f,
+                "expected at most {MAX_OTHER_LIMITS} other limits remembered for a key, found {found}; use fewer \
+                 policies on a key or wait until they expire"
+            ),
             Self::Full => f.write_str("expected memory for what the key would remember, found none; raise the memory cap"),
             Self::Cost(cost) => write!(f, "expected a cost from 0 to {}, found {cost}", EXACT - 1),
             Self::Slots(first, second) => write!(

@@ -111,7 +111,7 @@ local function slotted_rules(kind, namespace, text, places)
 end
 
 local function slotted_forget(key, rules, home, least)
-  local entry = open(key, rules, home, least)
+  local entry = open(key, rules, home, least, false, true)
   for place, rule in ipairs(rules) do
     if rule.algorithm.log then
       log_drop_before(entry.cells[place].state, entry.cells[place].state.len)

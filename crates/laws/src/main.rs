@@ -144,6 +144,7 @@ mod tests {
         clock: "clock",
         all_or_none: "all or none",
         identity: "identity",
+        asking: "asking",
         agreement: "agreement",
         refund: "refund",
         long_logs: "long logs",

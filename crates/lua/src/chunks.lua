@@ -1,11 +1,5 @@
 -- chunks: logs in a key. A short log is in its record; what is longer is in chunks, each in a field of
 -- the hash that the key then is.
--- Chunks deleted by one call, so that a long pause is not paid for at once.
-local FREED_AT_ONCE = 64
-local function chunk_field(tag, number)
-  return tag .. struct.pack('>I4', number)
-end
-
 read_chunk = function(log, number)
   local chunk = call('HGET', log.key, chunk_field(log.tag, number))
   if not chunk then
@@ -60,13 +54,3 @@ local function close_log(algorithm, log)
   end
   return words
 end
-
--- Forgets up to FREED_AT_ONCE chunks from `oldest` on and before `live`; answers the oldest left.
-local function free(fields, tag, oldest, live)
-  local last = min(oldest + FREED_AT_ONCE, live)
-  for number = oldest, last - 1 do
-    fields[#fields + 1] = chunk_field(tag, number)
-  end
-  return last
-end
-

@@ -26,7 +26,7 @@ local function compile_limit(limit, place)
     compact_fail(place, 'a tag', limit)
   end
   local rule = {
-    algorithm = algorithm, count = count, period = period, spacing = spacing, named = #tag > 8,
+    algorithm = algorithm, count = count, period = period, spacing = spacing,
     tag = struct.pack('>I4', tonumber(sub(tag, 1, 8), 16)) .. sub(tag, 9),
   }
   local expected = algorithm.build(rule, option)

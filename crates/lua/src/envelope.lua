@@ -4,8 +4,8 @@
 -- has a spacing, and its state; then what limits of other policies left, if anything. A log's state
 -- holds the oldest and the newest entries; once it has chunks between them, the key becomes a hash:
 -- the value in field `h`, a chunk each in fields named by tag and number.
--- Records of limits that the policy does not have.
-local MOST_KEPT = 64
+-- Limits that a key remembers beside those of the policy it is asked under, at most.
+local MAX_OTHER_LIMITS = 64
 -- How long such a record is kept at a key without expiry, which somebody made: 366 days.
 local LONGEST_KEPT = 31622400000000
 
@@ -54,8 +54,9 @@ local function drop(entry, record)
   end
 end
 
--- Takes a value apart whose records are not just those of the rules, in their order.
-local function adopt(entry, rules, items, t, margin)
+-- Takes a value apart whose records are not just those of the rules, in their order. Callers choose policies, so a
+-- key that has no place for one more is an error, and nothing that it remembers is given up.
+local function adopt(entry, rules, items, t, margin, resets)
   local records, kept = {}, {}
   if #items < 2 then
     wrong_type()
@@ -79,18 +80,12 @@ local function adopt(entry, rules, items, t, margin)
     records[tag] = { tag, false, words, last }
     index = index + 2
   end
+  local is_known = true
   for place, rule in ipairs(rules) do
+    -- A name under another algorithm has another tag: both stay until they expire.
     local record = records[rule.tag]
     records[rule.tag] = nil
-    if rule.named then
-      -- A name that was another algorithm's starts anew.
-      for tag in pairs(records) do
-        if #tag == 5 and sub(tag, 1, 4) == sub(rule.tag, 1, 4) then
-          drop(entry, records[tag])
-          records[tag] = nil
-        end
-      end
-    end
+    is_known = is_known and record ~= nil
     entry.cells[place] = cell_of(rule, entry.key, record and record[3], record and record[4], entry.apart)
   end
   local lives
@@ -108,16 +103,17 @@ local function adopt(entry, rules, items, t, margin)
   table.sort(kept, function(one, other)
     return one[2] > other[2] or one[2] == other[2] and one[1] < other[1]
   end)
-  for place = MOST_KEPT + 1, #kept do
-    drop(entry, kept[place])
-    kept[place] = nil
+  if #kept > MAX_OTHER_LIMITS and not is_known and not resets then
+    local expected = 'ERR key: expected at most %d other limits remembered for a key, found %d; '
+    local hint = 'use fewer policies on a key or wait until they expire'
+    error({ err = string.format(expected, MAX_OTHER_LIMITS, #kept) .. hint }, 0)
   end
   entry.kept = kept[1] and kept
 end
 
 -- What the key remembers under the rules at `t`: its cells, and what it takes to write it back. Several keys
--- may be open under one policy, each `apart`.
-local function open(key, rules, t, margin, apart)
+-- may be open under one policy, each `apart`. A key that is to be forgotten needs no place.
+local function open(key, rules, t, margin, apart, resets)
   local value, hashed = read(key)
   local cells = {}
   local entry = {
@@ -149,7 +145,7 @@ local function open(key, rules, t, margin, apart)
       return entry
     end
   end
-  adopt(entry, rules, items, t, margin)
+  adopt(entry, rules, items, t, margin, resets)
   return entry
 end
 

@@ -14,6 +14,7 @@ use tollgate_dialects::{ARGUMENTS_LUA, DIALECTS, Dialect};
 
 /// What every script begins with: it binds what the twins may call.
 pub const BIND: &str = include_str!("bind.lua");
+const FIELDS: &str = include_str!("fields.lua");
 const CHUNKS: &str = include_str!("chunks.lua");
 const ANSWERS: &str = include_str!("answers.lua");
 const ENVELOPE: &str = include_str!("envelope.lua");
@@ -202,7 +203,7 @@ fn in_text() -> impl Iterator<Item = &'static str> {
 
 /// What every call needs to decide by these algorithms.
 fn base(algorithms: &[&str]) -> String {
-    let mut text = [BIND, UNITS, SPACING].concat();
+    let mut text = [BIND, UNITS, SPACING, FIELDS].concat();
     let logs = ["sliding", "slots", "rolling"];
     if algorithms.iter().any(|name| logs.contains(name)) {
         text += RING;

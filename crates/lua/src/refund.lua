@@ -7,6 +7,9 @@ local function tollgate_refund(keys, args)
   end
   local rules = compile(args[1])
   local units, at = whole('n', args[2], 0, EXACT - 1), whole('at_us', args[3], 0, EXACT - 1)
+  if units == 0 then
+    return 0
+  end
   local entry = open(key, rules, t, margin)
   if not entry.found then
     return 0

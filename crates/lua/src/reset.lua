@@ -5,7 +5,7 @@ local function tollgate_reset(keys, args)
   if #args ~= 1 then
     fail('arguments', '1 (policy)', string.format('%d', #args))
   end
-  local entry = open(key, compile(args[1]), t, margin)
+  local entry = open(key, compile(args[1]), t, margin, false, true)
   for place, rule in ipairs(entry.rules) do
     local cell = entry.cells[place]
     if rule.algorithm.log then

@@ -125,6 +125,9 @@ impl<'a> Run<'a> {
             let chosen = self.random.next();
             keys.iter_mut().for_each(|key| *key += &format!("-{chosen}"));
         }
+        if matches!(self.dialect.name, "slot_window" | "ar1") && self.random.chance(20) {
+            self.look_beside(&keys);
+        }
         self.asked.push(format!("{} {} {keys:?} {args:?}", self.now, self.dialect.name));
         let args: Vec<Vec<u8>> = args.into_iter().map(String::into_bytes).collect();
         let expected = self.expected(&keys, &args);
@@ -147,6 +150,26 @@ impl<'a> Run<'a> {
         }
         self.answered += u64::from(!expected.starts_with("error"));
         Ok(())
+    }
+
+    /// Somebody else counts nothing on the same keys, in other namespaces and under other limits: the kernel sees
+    /// nothing of it, and nothing may come of it.
+    fn look_beside(&mut self, keys: &[String]) {
+        let namespace = self.random.pick(&["ns", "other", "third"]);
+        let limits = policy(self.dialect.name, &mut self.random).swap_remove(0);
+        let t = Timestamp::saturating(self.now);
+        let words = ["0", namespace, &limits, &(self.now / self.unit).to_string(), "1"];
+        self.asked.push(format!("{} somebody: {} {keys:?} {words:?}", self.now, self.dialect.name));
+        let args: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        for (party, packaging) in PARTIES.iter().skip(self.skip).copied() {
+            let keys: Vec<Vec<u8>> = keys.iter().map(|key| self.wire.key(&own(key, party))).collect();
+            // Some limits are wrong, which is found elsewhere.
+            let _ = self.wire.dialect(packaging, self.dialect.name, &keys, &args, t);
+        }
+        if let Some(served) = &mut self.served {
+            let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.clone().into_bytes()).collect();
+            let _ = served.dialect(self.dialect.name, &keys, &args, t);
+        }
     }
 
     /// What the kernel answers, or the argument it finds wrong.

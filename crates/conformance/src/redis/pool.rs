@@ -62,6 +62,27 @@ pub(super) fn changed(random: &mut Rng, policy: &Policy) -> Policy {
     policy.clone()
 }
 
+/// A policy that somebody else brings: limits of the same names, mostly, by any algorithm and of any period.
+pub(super) fn beside(random: &mut Rng, policy: &Policy) -> Policy {
+    for _ in 0..20 {
+        let own = &policy.limits()[random.below(policy.limits().len() as u64) as usize];
+        let new = limit(random);
+        let text = match own.given_name() {
+            Some(name) if random.chance(80) => format!("{} name={name}", new.split(" name=").next().unwrap_or(&new)),
+            _ => new,
+        };
+        if let Some(other) = named(&text, policy.name()) {
+            return other;
+        }
+    }
+    policy.clone()
+}
+
+/// A policy of one limit of that many days.
+pub(super) fn of_days(days: u64, name: &str) -> Option<Policy> {
+    named(&format!("1000/{days}d fixed"), name)
+}
+
 fn named(text: &str, name: &str) -> Option<Policy> {
     let policy: Policy = text.parse().ok()?;
     if name.is_empty() { Some(policy) } else { policy.with_name(name).ok() }

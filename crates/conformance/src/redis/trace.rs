@@ -1,6 +1,10 @@
 //! Random traces: the kernel, the script, the function and the server are asked the same, and must answer the
 //! same; script and function leave the same state. One party switches between them on one key as it goes.
 
+mod attack;
+
+use std::sync::Arc;
+
 use tollgate_core::{
     Cell, Cost, Decision, Detail, KeyState, Limit, Micros, Mode, Part, Policy, Request, Timestamp, Wait, decide_all,
 };
@@ -128,6 +132,10 @@ struct Run<'a> {
     /// Whether policies change, or else the clock may be set back. Not both: how long a key keeps what a
     /// policy left behind, once that has expired, is for the home to choose, and a clock set back shows it.
     changes: bool,
+    /// Whether somebody else asks too, under texts of their own.
+    is_attacked: bool,
+    /// Limits that they have charged, of the policy at a place.
+    charged_by_others: Vec<(usize, Arc<Limit>)>,
 }
 
 type Answers = Vec<i64>;
@@ -137,6 +145,8 @@ impl<'a> Run<'a> {
         let mut random = Rng::new(seed);
         let mut policies: Vec<Policy> = NAMES.iter().map(|name| pool::policy(&mut random, name)).collect();
         let (hurries, changes) = (random.chance(30), random.chance(50));
+        // Only where the clock is not set back: who writes then is what tells them apart.
+        let is_attacked = changes && random.chance(60);
         if hurries {
             policies[0] = pool::long(&mut random, NAMES[0]);
         }
@@ -159,6 +169,8 @@ impl<'a> Run<'a> {
             parties: &PARTIES,
             hurries,
             changes,
+            is_attacked,
+            charged_by_others: Vec::new(),
         }
     }
 
@@ -173,6 +185,9 @@ impl<'a> Run<'a> {
             if self.hurries && self.random.chance(10) {
                 self.burst(0, 0, pace)?;
             }
+            if self.is_attacked && self.random.chance(40) {
+                self.attack()?;
+            }
             match self.random.below(40) {
                 0..24 => self.check(place, key)?,
                 24..26 => self.burst(place, key, pace)?,
@@ -185,28 +200,14 @@ impl<'a> Run<'a> {
                         Some(before) if self.random.chance(60) => before,
                         _ => pool::changed(&mut self.random, &self.policies[place]),
                     };
-                    self.before[place] = Some(self.policies[place].clone());
-                    self.change(place, changed)?;
+                    if self.is_attacked && !self.may_follow(place, &changed) {
+                        continue;
+                    }
+                    self.asked.push(format!("{} is now {changed}", NAMES[place]));
+                    self.before[place] = Some(std::mem::replace(&mut self.policies[place], changed));
                 }
                 39 => self.now += self.random.below(100_000_000_000),
                 _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes a policy. Where a name is another algorithm's from now on, a charge follows at once: the kernel
-    /// lets go of the old state when it is asked, a home when it writes.
-    fn change(&mut self, place: usize, changed: Policy) -> Result<(), Refusal> {
-        self.asked.push(format!("{} is now {changed}", NAMES[place]));
-        let before = std::mem::replace(&mut self.policies[place], changed);
-        let other = |limit: &Limit| {
-            let same = self.policies[place].limits().iter().find(|new| new.id() == limit.id());
-            same.is_some_and(|new| new.rule().name() != limit.rule().name())
-        };
-        if before.limits().iter().any(|limit| other(limit)) {
-            for key in 0..KEYS {
-                self.decide(place, key, 1, Mode::Uniform, "tollgate", true)?;
             }
         }
         Ok(())

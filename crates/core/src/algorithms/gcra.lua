@@ -184,7 +184,8 @@ local function gcra_refund(rule, state, t, units, at)
     whole, fraction = whole - given, fraction - given_fraction
   end
   state[2], state[3] = t + whole - state[1], fraction
-  return back
+  -- Less than a unit may be given back, which is told as none.
+  return back, true
 end
 
 gcra = {

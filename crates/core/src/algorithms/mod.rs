@@ -478,6 +478,11 @@ macro_rules! registry {
                 match self { $(Self::$variant(state, log) => log.thin(state),)+ }
             }
 
+            /// The same without its log.
+            pub(crate) fn head(&self) -> Self {
+                match self { $(Self::$variant(state, _) => Self::$variant(*state, Default::default()),)+ }
+            }
+
             /// See [`Words::latest`].
             pub(crate) fn latest(&self) -> Timestamp {
                 match self { $(Self::$variant(state, _) => state.latest(),)+ }

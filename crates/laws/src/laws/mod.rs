@@ -1,6 +1,7 @@
 //! The laws, listed once. Each takes a case and says what is broken, if anything.
 
 mod agreement;
+mod asking;
 mod bound;
 mod clock;
 mod extremes;
@@ -76,6 +77,12 @@ pub(crate) const LAWS: &[Law] = &[
         says: "a changed count keeps what was consumed, an added limit leaves the others alone",
         wants: Wants { changes: true, ..PLAIN },
         check: identity::check,
+    },
+    Law {
+        name: "asking",
+        says: "what charges nothing, or another limit, changes no decision",
+        wants: Wants { refunds: true, changes: true, ..PLAIN },
+        check: asking::check,
     },
     Law {
         name: "agreement",

@@ -183,7 +183,10 @@ impl Binding {
         match keys.wrote() {
             Wrote::Nothing => {}
             Wrote::Entries => return self.changed(keys),
-            Wrote::Shared(bucket) => self.lock().put(|to| put_shared(|to| _ = keys.write_shared(bucket, to), to)),
+            Wrote::Shared(bucket) => {
+                self.lock().put(|to| put_shared(|to| _ = keys.write_shared(bucket, to), to));
+                return self.changed(keys);
+            }
             Wrote::States => {
                 let mut hand = self.lock();
                 let scope = (OF_DATABASE, u64::from(spoken.db));

@@ -72,7 +72,8 @@ impl Keys {
         };
         let new = absent(self, data_name) + absent(self, &name(start));
         if new > 0 && !self.table.has_room(new, now) {
-            return Ok(None);
+            // What was counted here is not to be counted anew elsewhere.
+            return if used > 0 { self.table.need_room(new, now).map(|()| None) } else { Ok(None) };
         }
         let outcome = call.run_on(&mut cell, &mut usage, now)?;
         let Some(decision) = outcome.decision else { return Ok(Some(outcome.reply)) };

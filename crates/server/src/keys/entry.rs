@@ -1,6 +1,6 @@
 //! What a key holds, and the bytes it takes.
 
-use tollgate_core::{KeyState, Limit, Timestamp};
+use tollgate_core::{Cell, KeyState, Limit, Timestamp};
 
 /// A key's value and when it goes.
 #[derive(Debug)]
@@ -105,12 +105,14 @@ impl Limiter {
     }
 }
 
-/// Bytes of what a state keeps, the limits it is filed under among them: each call brings its own.
+/// Bytes of what a state keeps, the limits it is filed under among them: each call brings its own. A short log counts
+/// as what it may grow to.
 pub(super) fn state_bytes(state: &KeyState) -> usize {
-    let limit = |limit: &Limit| {
-        let log = if matches!(limit.rule().name(), "sliding" | "slots" | "rolling") { SHORT_LOG } else { 0 };
+    let limit = |limit: &Limit, cell: &Cell| {
+        let is_log = matches!(limit.rule().name(), "sliding" | "slots" | "rolling");
+        let log = if is_log { SHORT_LOG.saturating_sub(cell.heap_bytes()) } else { 0 };
         let name = limit.given_name().map_or(0, |name| name.len() + PIECE);
         size_of::<Limit>() + limit.id().as_str().len() + name + 3 * PIECE + log
     };
-    state.heap_bytes() + 2 * PIECE + state.each().map(|(own, _)| limit(own)).sum::<usize>()
+    state.heap_bytes() + 2 * PIECE + state.each().map(|(own, cell)| limit(own, cell)).sum::<usize>()
 }

@@ -4,16 +4,18 @@
 //! lives as long as any of it does. Dialects that go by their callers' clocks are kept apart from the others
 //! and from each other, so that one caller's time is not another's.
 
-use tollgate_core::{Decision, KeyState, LimitId, Micros, Timestamp};
+use std::sync::Arc;
+
+use tollgate_core::{Cell, Decision, KeyState, Limit, Micros, Timestamp};
 use tollgate_dialects::{Action, Call, Clock, Dialect, Outcome, Reply, Usage, Wording};
 
-use super::entry::{Entry, Limiter, Part, Value};
+use super::entry::{Entry, Limiter, Part, Value, state_bytes};
 use super::overflow::Bucket;
 use super::table::entry_bytes;
 use super::{Keys, check_name};
 use crate::fault::{Code, Fault};
 
-/// The most scopes that a key remembers; of more, the soonest to expire go.
+/// The most scopes that a key remembers; a call that would bring one more is refused.
 pub(super) const MOST_PARTS: usize = 64;
 
 /// The dialect that takes several keys, each with a limit of its own.
@@ -29,7 +31,8 @@ pub(crate) enum Wrote {
     States,
     /// Keys that are plain: those that the table says were changed.
     Entries,
-    /// A state that its keys share with others, for lack of memory.
+    /// A state that its keys share with others, for lack of memory, and keys that know some of its limits: those that
+    /// the table says were changed.
     Shared(Bucket),
 }
 
@@ -63,6 +66,11 @@ impl Spoken {
         let names = self.keys.iter().map(|key| 2 * entry_bytes(key.len()) + self.call.state_key().len());
         names.sum::<usize>() + 1_024 + 768 * self.call.policy().limits().len()
     }
+
+    /// Whether it may charge: a look never takes memory.
+    pub(super) fn may_charge(&self) -> bool {
+        matches!(self.call.action(), Action::Check(request) if request.cost.get() > 0 && !request.peek)
+    }
 }
 
 impl Keys {
@@ -81,11 +89,87 @@ impl Keys {
         };
         match decided {
             Some(reply) => Ok(reply),
-            None => {
-                self.wrote = Wrote::Shared(self.overflow.bucket(spoken));
-                self.overflow.decide(spoken, now)
-            }
+            None => self.decide_shared(spoken, now),
         }
+    }
+
+    /// Decides on the state that keys share for lack of memory. Limits that the keys of the call know are decided on
+    /// what the keys remember: a limit that is new does not make them forget it.
+    fn decide_shared(&mut self, spoken: &Spoken, now: Timestamp) -> Result<Reply, Fault> {
+        let mut own = self.take_own(spoken, now)?;
+        let outcome = self.overflow.decide(spoken, now, &mut own);
+        let decision = outcome.as_ref().ok().and_then(|outcome| outcome.decision);
+        self.put_own(spoken, own, decision, now)?;
+        if outcome.is_ok() {
+            self.wrote = Wrote::Shared(self.overflow.bucket(spoken));
+        }
+        outcome.map(|outcome| outcome.reply)
+    }
+
+    /// Where the limits of a call are kept if its keys know them, one a limit.
+    fn places<'a>(&self, spoken: &'a Spoken) -> Result<Vec<Own<'a>>, Fault> {
+        let limits = spoken.call.policy().limits();
+        match spoken.keys.as_slice() {
+            _ if spoken.call.usage_key().is_some() => Ok(Vec::new()),
+            [key] if spoken.dialect.name != ROLLING => {
+                let scope = spoken.scope();
+                let own = |limit: &Arc<Limit>| Own { key, scope: scope.clone(), limit: Arc::clone(limit) };
+                Ok(limits.iter().map(own).collect())
+            }
+            keys => super::rolling::places(keys, limits),
+        }
+    }
+
+    /// Takes out what the keys remember of the limits of a call, none for a limit that its key does not know. Until it
+    /// is put back its place is as new.
+    fn take_own(&mut self, spoken: &Spoken, now: Timestamp) -> Result<Vec<Option<Cell>>, Fault> {
+        let mut taken = Vec::new();
+        for Own { key, scope, limit } in self.places(spoken)? {
+            let is_known = matches!(
+                self.table.get(spoken.db, key, now).map(|entry| &entry.value),
+                Some(Value::Limiter(limiter)) if limiter.knows(&scope, &limit, now)
+            );
+            if !is_known {
+                taken.push(None);
+                continue;
+            }
+            let cell = self.table.change(spoken.db, key, now, |entry| {
+                let Value::Limiter(limiter) = &mut entry.value else { return None };
+                let mut cell = std::mem::replace(limiter.part(&scope)?.state.find_mut(&limit)?, limit.fresh());
+                if spoken.may_charge() {
+                    cell.thin();
+                }
+                Some(cell)
+            });
+            taken.push(cell.flatten());
+        }
+        Ok(taken)
+    }
+
+    /// Puts back what was taken, which lives as the convention says if it was charged.
+    fn put_own(
+        &mut self,
+        spoken: &Spoken,
+        taken: Vec<Option<Cell>>,
+        decision: Option<Decision>,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
+        let ttl = decision.and_then(|decision| spoken.call.ttl(&decision, now));
+        for (Own { key, scope, limit }, cell) in self.places(spoken)?.into_iter().zip(taken) {
+            let Some(cell) = cell else { continue };
+            self.table.change(spoken.db, key, now, |entry| {
+                let Value::Limiter(limiter) = &mut entry.value else { return };
+                let Some(part) = limiter.part(&scope) else { return };
+                if let Some(held) = part.state.find_mut(&limit) {
+                    *held = cell;
+                }
+                if let Some(ttl) = ttl {
+                    part.until = part.until.max(now.plus(ttl));
+                    entry.expires = limiter.until();
+                }
+            });
+        }
+        Ok(())
     }
 
     /// What the latest call changed.
@@ -106,11 +190,13 @@ impl Keys {
         let (db, scope, call) = (spoken.db, spoken.scope(), &spoken.call);
         let t = call.time(now)?;
         let known = self.knows(db, key, &scope, spoken, now)?;
-        if !known && !self.table.has_room(spoken.new_bytes(), now) {
+        self.check_place(spoken, key, &scope, now, t)?;
+        // What is shared may be the key's own.
+        let shared = if known { KeyState::default() } else { self.overflow.state_of(spoken, now) };
+        if !known && !self.table.has_room(spoken.new_bytes() + state_bytes(&shared), now) {
             return Ok(None);
         }
         if !known && self.table.get(db, key, now).is_none() {
-            let shared = self.overflow.state_of(spoken, now);
             let mut part = Part { scope: scope.into(), state: shared, until: now };
             let outcome = run(call, &mut part, now, t)?;
             if outcome.decision.is_some_and(|decision| decision.charged > 0) {
@@ -121,19 +207,33 @@ impl Keys {
             }
             return Ok(Some(outcome.reply));
         }
-        let tight = self.table.get(db, key, now).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
+        let tight = spoken.may_charge()
+            && self.table.get(db, key, now).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
         let done = self.table.change(db, key, now, |entry| {
             let Value::Limiter(limiter) = &mut entry.value else { return Err(wrong_state()) };
             let before = (entry.expires, limiter.outline(&scope));
-            let part = limiter.open(&scope, now);
+            let is_new = limiter.part(&scope).is_none();
+            let part = limiter.open(&scope, now)?;
             let was_ahead = is_ahead(&part.state, t);
             if tight {
                 part.state.thin();
             }
-            let outcome = run(call, part, now, t)?;
-            limiter.parts.retain(|part| now <= part.until && part.state.each().next().is_some());
+            for (limit, cell) in shared.each().filter(|(limit, _)| part.state.find(limit).is_none()).collect::<Vec<_>>()
+            {
+                part.state.keep(Arc::clone(limit), cell.clone());
+            }
+            let outcome = run(call, part, now, t);
             // What somebody made to live longer or shorter stays so, until it is written.
-            let is_written = outcome.decision.is_none_or(|decision| decision.charged > 0);
+            let is_written =
+                outcome.as_ref().is_ok_and(|outcome| outcome.decision.is_none_or(|decision| decision.charged > 0));
+            let is_kept = |part: &Part| {
+                now <= part.until && !part.state.is_empty() && (is_written || !is_new || *part.scope != *scope)
+            };
+            limiter.parts.retain(is_kept);
+            if is_new && !is_written {
+                limiter.parts.shrink_to_fit();
+            }
+            let outcome = outcome?;
             if is_written {
                 entry.expires = Some(limiter.until().unwrap_or(now));
             }
@@ -161,15 +261,32 @@ impl Keys {
     ) -> Result<bool, Fault> {
         let Some(entry) = self.table.get(db, key, now) else { return Ok(false) };
         let Value::Limiter(limiter) = &entry.value else { return Err(wrong_state()) };
-        let part = limiter.parts.iter().find(|part| *part.scope == *scope);
-        let limits = spoken.call.policy().limits();
-        Ok(part.is_some_and(|part| holds(&part.state, limits.iter().map(|limit| limit.id()))))
+        Ok(spoken.call.policy().limits().iter().all(|limit| limiter.knows(scope, limit, now)))
+    }
+
+    /// Refuses a call for which its key has no place: a key gives up nothing for what callers bring.
+    pub(super) fn check_place(
+        &self,
+        spoken: &Spoken,
+        key: &[u8],
+        scope: &[u8],
+        now: Timestamp,
+        t: Timestamp,
+    ) -> Result<(), Fault> {
+        let entry = self.table.get(spoken.db, key, now).map(|entry| &entry.value);
+        let (Some(Value::Limiter(limiter)), Action::Check(_)) = (entry, spoken.call.action()) else { return Ok(()) };
+        match limiter.parts.iter().find(|part| *part.scope == *scope && now <= part.until) {
+            Some(part) => Ok(part.state.check_place_for(spoken.call.policy(), t)?),
+            None => limiter.check_place(scope, now),
+        }
     }
 }
 
-/// Whether a state has a cell for each of the limits.
-pub(super) fn holds<'a>(state: &KeyState, mut ids: impl Iterator<Item = &'a LimitId>) -> bool {
-    ids.all(|id| state.each().any(|(limit, _)| limit.id() == id))
+/// Where a limit of a call is kept, if its key knows it.
+pub(super) struct Own<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) scope: Vec<u8>,
+    pub(super) limit: Arc<Limit>,
 }
 
 /// Whether a state tells of a time after `t`: then deciding may correct it, even if nothing is charged.
@@ -185,19 +302,38 @@ impl Limiter {
         (self.parts.len(), part.map(|part| (part.until, part.state.each().count())))
     }
 
+    /// Whether a scope remembers a limit.
+    pub(super) fn knows(&self, scope: &[u8], limit: &Limit, now: Timestamp) -> bool {
+        let mut parts = self.parts.iter().filter(|part| *part.scope == *scope && now <= part.until);
+        parts.any(|part| part.state.find(limit).is_some())
+    }
+
+    /// Whether there is a place for a scope.
+    pub(super) fn check_place(&self, scope: &[u8], now: Timestamp) -> Result<(), Fault> {
+        let others = self.parts.iter().filter(|part| now <= part.until && *part.scope != *scope).count();
+        if others < MOST_PARTS {
+            return Ok(());
+        }
+        Err(Fault::wrong(format!(
+            "key: expected at most {MOST_PARTS} namespaces and clocks remembered for a key, found {}; use fewer on a key \
+             or wait until they expire",
+            others + 1
+        )))
+    }
+
     /// What is remembered of a scope, from now on if nothing was.
-    pub(super) fn open(&mut self, scope: &[u8], now: Timestamp) -> &mut Part {
-        let place = self.parts.iter().position(|part| *part.scope == *scope).unwrap_or_else(|| {
-            self.parts.retain(|part| now <= part.until);
-            if self.parts.len() >= MOST_PARTS {
-                let soonest = self.parts.iter().enumerate().min_by_key(|(_, part)| part.until);
-                let soonest = soonest.map_or(0, |(place, _)| place);
-                self.parts.swap_remove(soonest);
+    pub(super) fn open(&mut self, scope: &[u8], now: Timestamp) -> Result<&mut Part, Fault> {
+        let place = match self.parts.iter().position(|part| *part.scope == *scope) {
+            Some(place) => place,
+            None => {
+                self.check_place(scope, now)?;
+                self.parts.retain(|part| now <= part.until);
+                self.parts.reserve_exact(1);
+                self.parts.push(Part { scope: scope.into(), state: KeyState::default(), until: now });
+                self.parts.len() - 1
             }
-            self.parts.push(Part { scope: scope.into(), state: KeyState::default(), until: now });
-            self.parts.len() - 1
-        });
-        &mut self.parts[place]
+        };
+        Ok(&mut self.parts[place])
     }
 }
 
@@ -207,7 +343,9 @@ fn run(call: &Call, part: &mut Part, now: Timestamp, t: Timestamp) -> Result<Out
         part.state = KeyState::default();
     }
     let cells = part.state.cells_of(call.policy(), t);
-    let outcome = call.run_on(cells, &mut Usage::default(), t)?;
+    let outcome = call.run_on(cells, &mut Usage::default(), t);
+    part.state.settle();
+    let outcome = outcome?;
     let others = part.state.each().count() > call.policy().limits().len();
     match (call.action(), &outcome.decision) {
         (Action::Reset, _) if part.state.expires_after(t) == Micros::ZERO => {

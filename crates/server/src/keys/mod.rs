@@ -14,6 +14,7 @@
 //! | `api.rs` | seed 001's counters, and the data beside them |
 //! | `overflow.rs` | the states that limiters share when there is no memory for their own |
 //! | `kept.rs` | keys as bytes, for what is kept over a restart |
+//! | `places.rs` | tests: what callers bring pushes nothing out, and at the cap nothing is forgotten |
 //! | `bytes.rs` | tests: what is counted is not less than what is taken |
 
 mod api;
@@ -23,6 +24,8 @@ mod entry;
 mod kept;
 mod limiter;
 mod overflow;
+#[cfg(test)]
+mod places;
 mod plain;
 mod rolling;
 mod scan;

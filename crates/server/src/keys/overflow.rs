@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 
-use tollgate_core::{KeyState, Timestamp};
-use tollgate_dialects::{DIALECTS, Reply, Usage};
+use tollgate_core::{Cell, KeyState, Timestamp};
+use tollgate_dialects::{Action, DIALECTS, Outcome, Usage};
 
 use super::entry::state_bytes;
-use super::limiter::{Spoken, holds};
+use super::limiter::Spoken;
 use crate::fault::{Code, Fault};
 
 /// The states that a dialect's keys share, if there is memory for so many.
@@ -94,21 +94,27 @@ impl Overflow {
         let shared = self.states.get(&self.bucket(spoken)).filter(|shared| now <= shared.until);
         let Some(shared) = shared else { return KeyState::default() };
         let policy = spoken.call.policy();
-        let cells = policy.limits().iter().map(|limit| {
-            let mut all = shared.state.each();
-            let own = all.find(|(held, cell)| held.id() == limit.id() && limit.rule().owns(cell.memory()));
-            own.map_or_else(|| limit.fresh(), |(_, cell)| cell.clone())
-        });
+        let own = |limit| shared.state.find(limit).cloned();
+        let cells = policy.limits().iter().map(|limit| own(limit).unwrap_or_else(|| limit.fresh()));
         KeyState::of(policy, cells.collect())
     }
 
-    /// Decides a call on the state that its keys share with others.
-    pub(super) fn decide(&mut self, spoken: &Spoken, now: Timestamp) -> Result<Reply, Fault> {
+    /// Decides a call on the state that its keys share with others. Limits that its keys know are decided on what
+    /// `own` has of them, one a limit, and not on what is shared.
+    pub(super) fn decide(
+        &mut self,
+        spoken: &Spoken,
+        now: Timestamp,
+        own: &mut [Option<Cell>],
+    ) -> Result<Outcome, Fault> {
         let (bucket, call) = (self.bucket(spoken), &spoken.call);
         let t = call.time(now)?;
         self.uses += 1;
-        let ids = || call.policy().limits().iter().map(|limit| limit.id());
-        let known = self.states.get(&bucket).is_some_and(|shared| holds(&shared.state, ids()));
+        let live = self.states.get(&bucket).filter(|shared| now <= shared.until);
+        if let (Some(shared), Action::Check(_)) = (live, call.action()) {
+            shared.state.check_place_for(call.policy(), t)?;
+        }
+        let known = live.is_some_and(|shared| call.policy().limits().iter().all(|it| shared.state.find(it).is_some()));
         if !known {
             self.make_room(spoken.new_bytes(), now)?;
         }
@@ -119,10 +125,18 @@ impl Overflow {
             *shared = Shared { bytes: shared.bytes, ..empty() };
         }
         // What is shared grows with its callers, so it is kept short.
-        if tight || shared.bytes > BUCKET_BYTES {
+        if spoken.may_charge() && (tight || shared.bytes > BUCKET_BYTES) {
             shared.state.thin();
         }
-        let outcome = call.run_on(shared.state.cells_of(call.policy(), t), &mut shared.usage, t);
+        let cells = shared.state.cells_of(call.policy(), t);
+        let mut swap = |cells: &mut [Cell]| {
+            let each = cells.iter_mut().zip(own.iter_mut());
+            each.for_each(|(cell, own)| _ = own.as_mut().map(|own| std::mem::swap(cell, own)));
+        };
+        swap(cells);
+        let outcome = call.run_on(cells, &mut shared.usage, t);
+        swap(cells);
+        shared.state.settle();
         if let Ok(Some(decision)) = outcome.as_ref().map(|outcome| outcome.decision)
             && let Some(ttl) = call.ttl(&decision, now)
         {
@@ -131,7 +145,7 @@ impl Overflow {
         let bytes = shared.takes();
         self.bytes = self.bytes.saturating_sub(shared.bytes) + bytes;
         shared.bytes = bytes;
-        Ok(outcome?.reply)
+        Ok(outcome?)
     }
 
     fn make_room(&mut self, bytes: usize, now: Timestamp) -> Result<(), Fault> {

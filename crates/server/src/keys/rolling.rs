@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Cell, Limit, Micros, Policy, Timestamp};
+use tollgate_core::{Cell, KeyState, Limit, Micros, Policy, Timestamp};
 use tollgate_dialects::{Reply, Usage};
 
 use super::Keys;
-use super::entry::{Entry, Value};
-use super::limiter::{ROLLING, Spoken, Wrote, holds, is_ahead, wrong_state};
+use super::entry::{Entry, Value, state_bytes};
+use super::limiter::{self, ROLLING, Spoken, Wrote, is_ahead, wrong_state};
 use crate::fault::{Fault, quoted};
 
 /// The document's buckets, if a limit names none.
@@ -52,11 +52,21 @@ impl Keys {
         }
         let owns: Vec<Own> = call.policy().limits().iter().map(|limit| Own::new(limit)).collect::<Result<_, _>>()?;
         let spots: Vec<Spot<'_>> = keys.iter().map(|key| Spot { db, key, now, t }).collect();
+        for (spot, own) in spots.iter().zip(&owns) {
+            self.check_spot(spot, own)?;
+        }
         let known = spots.iter().zip(&owns).all(|(spot, own)| self.knows_limit(spot, own));
-        if !known && !self.table.has_room(spoken.new_bytes(), now) {
+        // What is shared may be the keys' own.
+        let mut shared = if known { KeyState::default() } else { self.overflow.state_of(spoken, now) };
+        if !known && !self.table.has_room(spoken.new_bytes() + state_bytes(&shared), now) {
             return Ok(None);
         }
-        let mut cells: Vec<Cell> = spots.iter().zip(&owns).map(|(spot, own)| self.take_cell(spot, own)).collect();
+        let mut cells: Vec<Cell> = Vec::with_capacity(spots.len());
+        for ((spot, own), limit) in spots.iter().zip(&owns).zip(call.policy().limits()) {
+            let cell = self.take_cell(spot, own, spoken.may_charge());
+            let shared = || shared.find_mut(limit).map_or_else(|| own.limit.fresh(), |cell| cell.clone());
+            cells.push(cell.unwrap_or_else(shared));
+        }
         let outcome = call.run_on(&mut cells, &mut Usage::default(), t);
         let charged = matches!(&outcome, Ok(outcome) if outcome.decision.is_some_and(|decision| decision.charged > 0));
         if charged {
@@ -71,14 +81,26 @@ impl Keys {
     fn knows_limit(&self, spot: &Spot<'_>, own: &Own) -> bool {
         let entry = self.table.get(spot.db, spot.key, spot.now);
         let Some(Entry { value: Value::Limiter(limiter), .. }) = entry else { return false };
-        let part = limiter.parts.iter().find(|part| *part.scope == *SCOPE);
-        part.is_some_and(|part| holds(&part.state, [own.limit.id()].into_iter()))
+        limiter.knows(SCOPE, &own.limit, spot.now)
     }
 
-    /// The cell of a key's limit, which is fresh in the key until it is put back.
-    fn take_cell(&mut self, spot: &Spot<'_>, own: &Own) -> Cell {
+    /// Refuses a key that has no place for its limit.
+    fn check_spot(&self, spot: &Spot<'_>, own: &Own) -> Result<(), Fault> {
+        let entry = self.table.get(spot.db, spot.key, spot.now);
+        let Some(Entry { value: Value::Limiter(limiter), .. }) = entry else { return Ok(()) };
+        limiter.check_place(SCOPE, spot.now)?;
+        let part = limiter.parts.iter().find(|part| *part.scope == *SCOPE && spot.now <= part.until);
+        Ok(part.map_or(Ok(()), |part| part.state.check_place_for(&own.policy, spot.t))?)
+    }
+
+    /// The cell of a key's limit, which is fresh in the key until it is put back; none if the key does not know it.
+    fn take_cell(&mut self, spot: &Spot<'_>, own: &Own, may_charge: bool) -> Option<Cell> {
         let Spot { db, key, now, t } = *spot;
-        let tight = self.table.get(db, key, now).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
+        if !self.knows_limit(spot, own) {
+            return None;
+        }
+        let tight =
+            may_charge && self.table.get(db, key, now).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
         let taken = self.table.change(db, key, now, |entry| {
             let Value::Limiter(limiter) = &mut entry.value else { return None };
             let part = limiter.part(SCOPE).filter(|part| now <= part.until)?;
@@ -86,14 +108,14 @@ impl Keys {
                 part.state.thin();
             }
             let is_other = tight || is_ahead(&part.state, t);
-            let cell = part.state.cells_of(&own.policy, t).first_mut()?;
+            let cell = part.state.find_mut(&own.limit)?;
             Some((std::mem::replace(cell, own.limit.fresh()), is_other))
         });
-        let (cell, is_other) = taken.flatten().unwrap_or_else(|| (own.limit.fresh(), false));
+        let (cell, is_other) = taken.flatten()?;
         if is_other {
             self.wrote = Wrote::States;
         }
-        cell
+        Some(cell)
     }
 
     fn put_cell(&mut self, spot: &Spot<'_>, own: &Own, cell: Cell, charged: bool) {
@@ -104,14 +126,25 @@ impl Keys {
         }
         self.table.change(db, key, now, |entry| {
             let Value::Limiter(limiter) = &mut entry.value else { return };
-            if !charged && limiter.part(SCOPE).is_none() {
+            if !charged {
+                // What was taken goes back; what was not is not kept.
+                if let Some(held) = limiter.part(SCOPE).and_then(|part| part.state.find_mut(&own.limit)) {
+                    *held = cell;
+                }
                 return;
             }
-            let part = limiter.open(SCOPE, now);
-            if let Some(held) = part.state.cells_of(&own.policy, t).first_mut() {
+            let Ok(part) = limiter.open(SCOPE, now) else { return };
+            if part.until < now {
+                part.state = KeyState::default();
+            }
+            if let Some(held) = part.state.find_mut(&own.limit) {
+                *held = cell;
+                part.state.cells_of(&own.policy, t);
+            } else if let Some(held) = part.state.cells_of(&own.policy, t).first_mut() {
                 *held = cell;
             }
-            if charged {
+            part.state.settle();
+            {
                 let others = part.state.each().count() > 1;
                 let until = now.plus(own.life().max(part.state.expires_after(t)));
                 part.until = if others { until.max(part.until) } else { until };
@@ -119,6 +152,14 @@ impl Keys {
             }
         });
     }
+}
+
+/// Where the limits of a call are kept if its keys know them.
+pub(super) fn places<'a>(keys: &'a [Vec<u8>], limits: &[Arc<Limit>]) -> Result<Vec<limiter::Own<'a>>, Fault> {
+    let own = |(key, limit): (&'a Vec<u8>, &Arc<Limit>)| {
+        Ok(limiter::Own { key, scope: SCOPE.to_vec(), limit: Own::new(limit)?.limit })
+    };
+    keys.iter().zip(limits).map(own).collect()
 }
 
 impl Own {
