@@ -4,12 +4,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Clock, Cost, Decision, Detail, OnError, Policy, Request, StoreError, Timestamp, Together, Wait};
+use tollgate_core::{
+    Cell, Clock, Cost, Decision, Detail, OnError, Policy, Request, StoreError, Timestamp, Together, Wait,
+};
 use tollgate_memory::Memory;
 
 use super::binding::{Binding, Unkept};
 use super::filed::Filed;
-use super::frame::Charge;
+use super::frame::{Charge, Refund};
 use super::hand::Asked;
 use super::note::Note;
 use super::standin::{closed, details, local, open};
@@ -168,10 +170,20 @@ impl Embedded {
 
     pub(crate) fn refund(&self, policy: &Filed, key: &[u8], units: Cost, at: Timestamp) -> Result<u64, StoreError> {
         let Some(binding) = &self.framing else { return self.memory.refund(policy, key, units, at) };
+        StoreError::check_key(key)?;
         let mut hand = binding.lock();
-        let units = self.memory.refund(policy, key, units, at)?;
-        hand.state(&self.memory, policy, key);
-        Ok(units)
+        let (mut t, mut changed) = (at, false);
+        let given = self.memory.act(policy, key, |cells, now| {
+            // What takes no memory beside its cell may change though less than a unit was given back; logs do not.
+            let before: Vec<_> = cells.iter().map(|cell| (cell.heap_bytes() == 0).then(|| cell.clone())).collect();
+            let given = tollgate_core::refund(policy.policy(), cells, now, units.get(), at);
+            let is_other =
+                |(before, cell): (&Option<Cell>, &Cell)| before.as_ref().is_some_and(|before| before != cell);
+            (t, changed) = (now, given > 0 || before.iter().zip(&*cells).any(is_other));
+            given
+        });
+        hand.refunded(&self.memory, policy, key, changed.then_some(Refund { units: units.get(), at, t }), t);
+        Ok(given)
     }
 
     /// Who decides by the policy while nothing can be kept; a local one decides in memory.

@@ -2,13 +2,16 @@
 
 use std::sync::MutexGuard;
 
-use tollgate_core::{Decision, Request};
+use tollgate_core::{Decision, Request, Timestamp};
 use tollgate_journal::Writing;
 use tollgate_memory::Memory;
 
 use super::binding::Book;
 use super::filed::Filed;
-use super::frame::{Charge, LONGEST, begin_charges, pieces, put_ban, put_charge, put_generation, put_piece, put_state};
+use super::frame::{
+    Charge, LONGEST, Refund, begin_charges, pieces, put_ban, put_charge, put_generation, put_piece, put_refund,
+    put_state,
+};
 use super::note::Note;
 use super::touched::Touched;
 
@@ -111,6 +114,32 @@ impl<'a> Hand<'a> {
             put_charge(charge, charge.at, to);
         }
         whole
+    }
+
+    /// Frames a refund, if it changed anything: by itself, or all that the key remembers after it.
+    pub(super) fn refunded(
+        &mut self,
+        memory: &Memory,
+        policy: &Filed,
+        key: &[u8],
+        refund: Option<Refund>,
+        t: Timestamp,
+    ) {
+        let behind = policy.is_behind(t);
+        if refund.is_none() && !behind {
+            return;
+        }
+        let whole = !self.is_touched((OF_POLICY, policy.id()), key) || behind;
+        match refund.filter(|_| !whole) {
+            None => self.state(memory, policy, key),
+            Some(refund) => {
+                let file = self.writing.file();
+                self.put(|to| {
+                    policy.tell(file, to);
+                    put_refund(policy.id(), key, refund, to);
+                });
+            }
+        }
     }
 
     /// From now on keys are told whole at their first change, or are so no more.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tollgate_core::{Policy, StoreError, Timestamp};
 use tollgate_memory::{Memory, Prepared};
 
-use super::frame::{Item, Piece, read_item};
+use super::frame::{Item, Piece, Refund, read_item};
 use super::note::{Note, Notes};
 use super::wire::Take;
 use crate::keys::{DATABASES, Keys, LONGEST_NAME};
@@ -84,6 +84,12 @@ impl<'a> Replay<'a> {
                 StoreError::check_key(key).map_err(|_| strange())?;
                 let state = state.read(policy.policy()).ok_or_else(strange)?;
                 self.memory.put_state(policy, key, state);
+            }
+            Item::Refund { id, key, refund: Refund { units, at, t } } => {
+                let policy = self.policies.get(&id).ok_or_else(strange)?;
+                StoreError::check_key(key).map_err(|_| strange())?;
+                self.memory.refund_at(policy, key, units, at, t);
+                self.latest = self.latest.max(t);
             }
             Item::Spoken { spoken, now } => {
                 self.latest = self.latest.max(now);
