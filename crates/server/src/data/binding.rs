@@ -7,7 +7,7 @@
 //! mutex, which is held until the change is framed, so their frames are in the order of their changes too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollgate_core::Timestamp;
 use tollgate_journal::{Health, Journal, Stats};
@@ -24,8 +24,8 @@ pub(crate) struct Binding {
     pub(super) journal: Journal,
     pub(super) keeping: Keeping,
     book: Mutex<Book>,
-    /// Nothing decided before the start is later.
-    pub(super) latest: Timestamp,
+    /// Nothing was decided later, before the start or since.
+    pub(super) latest: Arc<AtomicU64>,
     /// How long the latest snapshot took, in microseconds.
     pub(super) took: AtomicU64,
     pub(super) failed_snapshots: AtomicU64,
@@ -52,6 +52,8 @@ pub(crate) struct Told {
 pub(super) struct Book {
     /// While a snapshot is written.
     pub(super) touched: Option<Touched>,
+    /// Keys that were told whole since the clock was set back, each under a policy.
+    pub(super) told: Option<Touched>,
     pub(super) notes: Notes,
 }
 
@@ -67,12 +69,12 @@ impl Binding {
         latest: Timestamp,
         found: (u64, usize),
     ) -> Self {
-        let book = Mutex::new(Book { touched: None, notes });
+        let book = Mutex::new(Book { touched: None, told: None, notes });
         Self {
             journal,
             keeping: keeping.clone(),
             book,
-            latest,
+            latest: Arc::new(AtomicU64::new(latest.get())),
             took: AtomicU64::new(0),
             failed_snapshots: AtomicU64::new(0),
             found,

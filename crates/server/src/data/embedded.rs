@@ -39,7 +39,7 @@ impl Embedded {
     }
 
     pub(crate) fn prepare(&self, policy: &Policy) -> Result<Filed, StoreError> {
-        let latest = self.framing.as_ref().map_or_else(Timestamp::default, |binding| binding.latest);
+        let latest = self.framing.as_ref().map(|binding| Arc::clone(&binding.latest)).unwrap_or_default();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         Ok(Filed::new(self.memory.prepare(policy)?, policy, id, latest))
     }
@@ -127,10 +127,11 @@ impl Embedded {
         let items: Vec<_> = parts.iter().map(|(policy, key, cost)| (&***policy, *key, *cost)).collect();
         let mut hand = binding.lock();
         let together = self.memory.check_all(&items)?;
-        let charged = parts.iter().zip(&together.decisions).filter(|(part, _)| together.allowed && part.2.get() > 0);
         // Keys that share a place are charged as one there, and each by itself here.
-        let charged = charged
-            .map(|((policy, key, cost), decision)| (*policy, Charge { key, units: cost.get(), at: decision.at }));
+        let charged = parts.iter().zip(&together.decisions).map(|((policy, key, cost), decision)| {
+            let units = if together.allowed { cost.get() } else { 0 };
+            (*policy, Charge { key, units, at: decision.at })
+        });
         hand.charged_together(&self.memory, &charged.collect::<Vec<_>>());
         Ok(together)
     }

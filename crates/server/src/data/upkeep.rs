@@ -45,8 +45,8 @@ impl Binding {
         // nothing in the new one.
         self.lock().touched(Some(Touched::new()));
         let notes = || {
-            let book = self.book();
-            (now.max(self.latest), book.notes.generation(), book.notes.bans().collect())
+            let (book, latest) = (self.book(), Timestamp::saturating(self.latest.load(Ordering::Relaxed)));
+            (now.max(latest), book.notes.generation(), book.notes.bans().collect())
         };
         let source = Source { memory, keys, notes: &notes, now, late };
         let written = self.journal.rotate().and_then(|rotation| rotation.write(|to| sections::write(&source, to)));

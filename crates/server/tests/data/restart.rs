@@ -315,3 +315,50 @@ fn a_refund_takes_as_much_of_the_journal_as_it_says_and_nothing_if_it_gives_noth
     }
     assert!(journal_bytes(&dir) - after < 1_000, "{}", journal_bytes(&dir) - after);
 }
+
+#[test]
+fn a_clock_that_was_once_ahead_has_each_key_told_whole_once() {
+    const EVENTS: u64 = 2_000;
+    const TWO_DAYS: u64 = 2 * 86_400_000_000;
+    let (dir, clock) = (place("once-ahead"), clock());
+    let mut running = Running::on(&dir, &clock);
+    let mut forever = Running::start(settings(None), &clock);
+    let sliding = "1000000/h~sliding";
+    for _ in 0..EVENTS {
+        clock.advance(Micros::new(1));
+        assert!(running.ask(&format!("TG.CHECK k {sliding}")).starts_with("*6 :1"));
+        forever.ask(&format!("TG.CHECK k {sliding}"));
+    }
+    let now = clock.now();
+    clock.set(Timestamp::saturating(now.get() + TWO_DAYS));
+    let charge = |running: &mut Running, forever: &mut Running, key: &str| {
+        for policy in ALGORITHMS.iter().chain(&[sliding]) {
+            let charge = format!("TG.CHECK {key} {policy} COST 4");
+            assert_eq!(running.ask(&charge), forever.ask(&charge), "{policy}");
+        }
+    };
+    charge(&mut running, &mut forever, "other");
+    clock.set(now);
+    for start in 0..3 {
+        // The log is told once under each policy, then what is charged, refused and given back.
+        let before = journal_bytes(&dir);
+        for _ in 0..50 {
+            seconds(&clock, 1);
+            charge(&mut running, &mut forever, "k");
+            charge(&mut running, &mut forever, "other");
+            let refund = format!("TG.REFUND k {sliding} 1 {}", clock.now().get());
+            assert_eq!(running.ask(&refund), forever.ask(&refund));
+        }
+        let grown = journal_bytes(&dir) - before;
+        assert!(grown < 500_000, "{grown} after {start} starts");
+        let mut killed = Running::on(&copied(&dir, &format!("once-ahead-{start}")), &clock);
+        for key in ["k", "other"] {
+            for policy in ALGORITHMS.iter().chain(&[sliding]) {
+                let look = format!("TG.PEEK {key} {policy} FULL");
+                assert_eq!(killed.ask(&look), forever.ask(&look), "{key} {policy}");
+            }
+        }
+        running.server.stop();
+        running = Running::on(&dir, &clock);
+    }
+}
