@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate_core::{Clock, Policy, Timestamp};
 use tollgate_journal::disk::Disk;
-use tollgate_journal::{OpenError, Options, Report, Sync};
+use tollgate_journal::{Failed, OpenError, Options, Report, Sync};
 use tollgate_memory::{MOST_CAP, Memory, SnapshotError};
 
 use super::binding::Binding;
 use super::note::{Note, Notes};
 use super::replay::Replay;
 use super::sections::{self, Store, Unread};
-use super::settings::{Fsync, Keeping, Persist};
+use super::settings::{Fsync, Keeping, OnFullDisk, Persist};
 use crate::keys::Keys;
 use crate::start_error::StartError;
 
@@ -94,10 +94,14 @@ pub(crate) fn open(keeping: &Keeping, disk: Arc<dyn Disk>, caps: &Caps<'_>) -> R
     }
     keys.watch();
     let recovered = recovered(&report, &notes, frames, &memory, &keys);
-    let journal = opened.start().map_err(failed)?;
+    let journal = match keeping.on_full_disk {
+        OnFullDisk::Keep => opened.start_though_full(),
+        OnFullDisk::Stop => opened.start(),
+    };
+    let journal = journal.map_err(failed)?;
     let binding = Binding::new(journal, keeping, notes, latest, (recovered.frames, recovered.keys));
     let mut opened = Opened { memory, keys, binding, recovered };
-    if is_new {
+    if is_new && opened.binding.trouble().is_none() {
         opened.first_snapshot(caps.now)?;
     }
     Ok(opened)
@@ -110,6 +114,11 @@ impl Opened {
         let keys = Mutex::new(std::mem::replace(&mut self.keys, Keys::new(0)));
         let written = self.binding.snapshot(&self.memory, &keys, now, &|| false);
         self.keys = keys.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if written == Err(Failed::Full) && self.binding.keeping.on_full_disk == OnFullDisk::Keep {
+            // Without it what is framed could not be read as it was meant.
+            self.binding.journal.give_up();
+            return Ok(());
+        }
         let dir = self.binding.keeping.dir.display();
         written.map(|_| ()).map_err(|failed| StartError::Data(format!("{dir}: cannot write a snapshot: {failed}")))
     }
