@@ -14,7 +14,7 @@ use tollgate_journal::{Health, Journal, Stats};
 
 use super::frame::{put_entry, put_flush, put_shared, put_spoken};
 use super::hand::{Hand, OF_DATABASE, put_note};
-use super::note::{Note, Notes};
+use super::note::Note;
 use super::settings::{Keeping, OnFullDisk, Persist};
 use super::touched::Touched;
 use crate::keys::{Change, Keys, Spoken, Wrote};
@@ -54,7 +54,8 @@ pub(super) struct Book {
     pub(super) touched: Option<Touched>,
     /// Keys that were told whole since the clock was set back, each under a policy.
     pub(super) told: Option<Touched>,
-    pub(super) notes: Notes,
+    /// The policies in use are those of this generation.
+    pub(super) generation: u64,
 }
 
 /// What was said is not kept, and so it is not to be told.
@@ -65,11 +66,11 @@ impl Binding {
     pub(super) fn new(
         journal: Journal,
         keeping: &Keeping,
-        notes: Notes,
+        generation: u64,
         latest: Timestamp,
         found: (u64, usize),
     ) -> Self {
-        let book = Mutex::new(Book { touched: None, told: None, notes });
+        let book = Mutex::new(Book { touched: None, told: None, generation });
         Self {
             journal,
             keeping: keeping.clone(),

@@ -51,9 +51,11 @@ impl<'a> Hand<'a> {
         Self { book, writing }
     }
 
-    /// Remembers a fact, for snapshots.
+    /// Remembers a fact, for snapshots. Who keeps bans tells them when one is written.
     pub(super) fn note(&mut self, note: &Note) {
-        self.book.notes.take(note.clone());
+        if let Note::Generation { number } = note {
+            self.book.generation = *number;
+        }
     }
 
     /// Frames the charges of decisions that were just made, one a key.

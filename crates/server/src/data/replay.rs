@@ -9,7 +9,7 @@ use tollgate_memory::{Memory, Prepared};
 use super::frame::{Item, Piece, Refund, read_item};
 use super::note::{Note, Notes};
 use super::wire::Take;
-use crate::keys::{DATABASES, Keys, LONGEST_NAME};
+use crate::keys::{DATABASES, Keys, LONGEST_NAME, Times};
 
 /// The longest frame of several pieces: more than a key can hold.
 const LONGEST: usize = 1 << 30;
@@ -93,7 +93,10 @@ impl<'a> Replay<'a> {
             }
             Item::Spoken { spoken, now } => {
                 self.latest = self.latest.max(now);
-                let decided = self.keys.decide(&spoken, now);
+                // What the machine's clock read is not known, so nothing has expired by that. But text at one of its
+                // keys had, or it would not have been decided.
+                spoken.keys.iter().for_each(|key| self.keys.forget_text(spoken.db, key));
+                let decided = self.keys.decide(&spoken, Times { now, wall: Timestamp::default() });
                 decided.map_err(|fault| format!("a call of {} that fitted before: {fault}", spoken.dialect.name))?;
             }
             Item::Entry { db, key, entry } => {

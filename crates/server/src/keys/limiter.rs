@@ -10,7 +10,7 @@ use tollgate_dialects::{Action, Call, Clock, Dialect, Outcome, Reply, Usage, Wor
 use super::entry::{Entry, Limiter, Part, Value};
 use super::overflow::Bucket;
 use super::table::entry_bytes;
-use super::{Keys, check_name};
+use super::{Keys, Times, check_name};
 use crate::fault::{Code, Fault};
 
 /// The most scopes that a key remembers; of more, the soonest to expire go.
@@ -67,7 +67,8 @@ impl Spoken {
 
 impl Keys {
     /// Decides a call at `now`.
-    pub(crate) fn decide(&mut self, spoken: &Spoken, now: Timestamp) -> Result<Reply, Fault> {
+    pub(crate) fn decide(&mut self, spoken: &Spoken, now: impl Into<Times>) -> Result<Reply, Fault> {
+        let now = now.into();
         self.wrote = Wrote::Nothing;
         spoken.keys.iter().try_for_each(|key| check_name(key))?;
         self.table.sweep(now);
@@ -83,7 +84,7 @@ impl Keys {
             Some(reply) => Ok(reply),
             None => {
                 self.wrote = Wrote::Shared(self.overflow.bucket(spoken));
-                self.overflow.decide(spoken, now)
+                self.overflow.decide(spoken, now.now)
             }
         }
     }
@@ -94,22 +95,22 @@ impl Keys {
     }
 
     /// What a key of the first database remembers for dialects, scope by scope.
-    pub(crate) fn states(&self, key: &[u8], now: Timestamp) -> Vec<KeyState> {
-        match self.table.get(0, key, now).map(|entry| &entry.value) {
+    pub(crate) fn states(&self, key: &[u8], now: impl Into<Times>) -> Vec<KeyState> {
+        match self.table.get(0, key, now.into()).map(|entry| &entry.value) {
             Some(Value::Limiter(limiter)) => limiter.parts.iter().map(|part| part.state.clone()).collect(),
             _ => Vec::new(),
         }
     }
 
     /// Decides on the one key; nothing if there is no memory for what is new.
-    fn decide_one(&mut self, spoken: &Spoken, key: &[u8], now: Timestamp) -> Result<Option<Reply>, Fault> {
-        let (db, scope, call) = (spoken.db, spoken.scope(), &spoken.call);
+    fn decide_one(&mut self, spoken: &Spoken, key: &[u8], times: Times) -> Result<Option<Reply>, Fault> {
+        let (db, scope, call, now) = (spoken.db, spoken.scope(), &spoken.call, times.now);
         let t = call.time(now)?;
-        let known = self.knows(db, key, &scope, spoken, now)?;
-        if !known && !self.table.has_room(spoken.new_bytes(), now) {
+        let known = self.knows(db, key, &scope, spoken, times)?;
+        if !known && !self.table.has_room(spoken.new_bytes(), times) {
             return Ok(None);
         }
-        if !known && self.table.get(db, key, now).is_none() {
+        if !known && self.table.get(db, key, times).is_none() {
             let shared = self.overflow.state_of(spoken, now);
             let mut part = Part { scope: scope.into(), state: shared, until: now };
             let outcome = run(call, &mut part, now, t)?;
@@ -121,8 +122,8 @@ impl Keys {
             }
             return Ok(Some(outcome.reply));
         }
-        let tight = self.table.get(db, key, now).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
-        let done = self.table.change(db, key, now, |entry| {
+        let tight = self.table.get(db, key, times).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
+        let done = self.table.change(db, key, times, |entry| {
             let Value::Limiter(limiter) = &mut entry.value else { return Err(wrong_state()) };
             let before = (entry.expires, limiter.outline(&scope));
             let part = limiter.open(&scope, now);
@@ -151,14 +152,7 @@ impl Keys {
     }
 
     /// Whether the key remembers the limits of a call, so that deciding it takes no more memory.
-    pub(super) fn knows(
-        &self,
-        db: u8,
-        key: &[u8],
-        scope: &[u8],
-        spoken: &Spoken,
-        now: Timestamp,
-    ) -> Result<bool, Fault> {
+    pub(super) fn knows(&self, db: u8, key: &[u8], scope: &[u8], spoken: &Spoken, now: Times) -> Result<bool, Fault> {
         let Some(entry) = self.table.get(db, key, now) else { return Ok(false) };
         let Value::Limiter(limiter) = &entry.value else { return Err(wrong_state()) };
         let part = limiter.parts.iter().find(|part| *part.scope == *scope);

@@ -362,3 +362,26 @@ fn a_clock_that_was_once_ahead_has_each_key_told_whole_once() {
         running = Running::on(&dir, &clock);
     }
 }
+
+#[test]
+fn keys_that_expired_by_a_clock_that_was_set_are_as_they_were_after_a_restart() {
+    let (dir, clock) = (place("wall"), clock());
+    let mut running = Running::on(&dir, &clock);
+    clock.set_wall(Timestamp::saturating(T - 600_000_000));
+    // Text that has expired makes room for a limiter.
+    assert_eq!(running.ask("SET k x PX 100"), "+OK");
+    assert_eq!(running.ask("INCR c"), ":1");
+    assert_eq!(running.ask("EXPIREAT c 1699999500"), ":1");
+    clock.advance(Micros::new(200_000));
+    let first = running.ask("FCALL fixed_window 1 k 1 60");
+    let second = running.ask("FCALL fixed_window 1 k 1 60");
+    assert_ne!(first, second);
+    for _ in 0..2 {
+        let mut killed = Running::on(&copied(&dir, "wall-killed"), &clock);
+        assert_eq!(killed.ask("FCALL fixed_window 1 k 1 60"), second);
+        assert_eq!(killed.ask("PTTL c"), ":59800");
+        assert_eq!(killed.ask("PTTL k"), ":60000");
+        running.server.stop();
+        running = Running::on(&dir, &clock);
+    }
+}
