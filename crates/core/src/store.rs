@@ -162,7 +162,9 @@ impl fmt::Display for StoreError {
                 "expected at most {MAX_OTHER_LIMITS} other limits remembered for a key, found {found}; use fewer \
                  policies on a key or wait until they expire"
             ),
-            Self::Full => f.write_str("expected memory for what the key would remember, found none; raise the memory cap"),
+            Self::Full => {
+                f.write_str("expected memory for what the key would remember, found none; raise the memory cap")
+            }
             Self::Cost(cost) => write!(f, "expected a cost from 0 to {}, found {cost}", EXACT - 1),
             Self::Slots(first, second) => write!(
                 f,

@@ -85,6 +85,18 @@ impl fmt::Display for OpenError {
     }
 }
 
+impl OpenError {
+    /// Whether it is for lack of room on the disk alone.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Disk { source, .. } if is_full(source))
+    }
+}
+
+/// EFBIG comes from a file size limit; for who writes it is the same as a full disk.
+fn is_full(error: &io::Error) -> bool {
+    [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge].contains(&error.kind())
+}
+
 impl Error for OpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
@@ -122,9 +134,7 @@ pub enum Failed {
 impl Failed {
     /// Sorts what the system said.
     pub(crate) fn of(doing: &str, error: &io::Error) -> Self {
-        // EFBIG comes from a file size limit; for who writes it is the same as a full disk.
-        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
-        if full.contains(&error.kind()) { Self::Full } else { Self::Disk(format!("{doing} failed: {error}")) }
+        if is_full(error) { Self::Full } else { Self::Disk(format!("{doing} failed: {error}")) }
     }
 
     /// What the health is when this happened to the journal itself.

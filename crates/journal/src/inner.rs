@@ -85,6 +85,8 @@ pub(crate) struct Out {
     pub(crate) synced: u64,
     /// It was begun after a failure, and its snapshot is not written yet.
     pub(crate) anew: bool,
+    /// Nothing was ever kept before it, so it is the first of its directory, whichever is begun.
+    pub(crate) is_first: bool,
     /// Files that were ended and not synced yet.
     pub(crate) older: Vec<Arc<dyn DiskFile>>,
     spare: Vec<u8>,
@@ -116,9 +118,42 @@ impl Out {
             len,
             synced: 0,
             anew: header.begun == Begun::Anew,
+            is_first: false,
             older: Vec::new(),
             spare: Vec::new(),
         })
+    }
+
+    /// In the place of a file that found no room.
+    pub(crate) fn without_file(number: u64, begun: Begun) -> Self {
+        let (file, older, spare) = (Arc::new(NoFile), Vec::new(), Vec::new());
+        let is_first = begun == Begun::Origin;
+        Self { file, number, salt: 0, len: 0, synced: 0, anew: false, is_first, older, spare }
+    }
+}
+
+/// A file that takes nothing.
+struct NoFile;
+
+impl DiskFile for NoFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(0)
+    }
+
+    fn read_at(&self, _into: &mut [u8], _offset: u64) -> io::Result<usize> {
+        Ok(0)
+    }
+
+    fn append(&self, _bytes: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn truncate(&self, _size: u64) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -279,7 +314,7 @@ impl Inner {
         if order.failures != failures {
             return Err(self.failed());
         }
-        out.anew = false;
+        (out.anew, out.is_first) = (false, false);
         if self.is_bad() {
             *lock(&self.health) = Health::Good;
             self.bad.store(false, Ordering::Release);

@@ -23,23 +23,37 @@ pub struct Journal {
 
 impl Journal {
     /// Begins a file, makes it last, and notes it as the newest.
-    pub(crate) fn begin(
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
-        lock: Lock,
-        beginning: &Beginning,
-    ) -> Result<Self, OpenError> {
+    pub(crate) fn first_file(disk: &dyn Disk, dir: &Path, beginning: &Beginning) -> Result<Out, OpenError> {
         let &Beginning { number, seq, begun, .. } = beginning;
         let path = dir.join(names::journal(number));
         let header = Header { begun, number, seq, time: disk.now(), salt: disk.random() };
         let failed = |source| OpenError::Disk { doing: "beginning", path: path.clone(), source };
-        let mut out = begin_file(&*disk, &path, &header).map_err(failed)?;
-        out.file.sync().and_then(|()| disk.sync_dir(&dir)).map_err(failed)?;
+        let mut out = begin_file(disk, &path, &header).map_err(failed)?;
+        out.file.sync().and_then(|()| disk.sync_dir(dir)).map_err(failed)?;
         out.synced = out.len;
-        whole::note(&*disk, &dir, number).map_err(failed)?;
+        whole::note(disk, dir, number).map_err(failed)?;
+        Ok(out)
+    }
+
+    /// Goes on with the file that was begun.
+    pub(crate) fn begin(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        lock: Lock,
+        out: Out,
+        beginning: &Beginning,
+    ) -> Result<Self, OpenError> {
+        let path = dir.join(names::journal(beginning.number));
+        let failed = |source| OpenError::Disk { doing: "beginning", path, source };
         let inner = Arc::new(Inner::new(disk, dir, lock, out, beginning));
         let thread = if inner.attended { Some(SyncThread::start(&inner).map_err(failed)?) } else { None };
         Ok(Self { inner, thread })
+    }
+
+    /// Keeps nothing from now on, as on a full disk, until a snapshot is written: for who could not write one that
+    /// must be there.
+    pub fn give_up(&self) {
+        self.inner.fail(&mut self.inner.order(), Failed::Full);
     }
 
     /// THE order lock. Decide and [`frame`](Writing::frame) what was decided while it is held, and hold it shortly.

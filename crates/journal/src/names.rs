@@ -1,7 +1,7 @@
 //! The names of the files, and what each of them is.
 //!
 //! `journal-0000000012`, `snapshot-0000000012`: numbers count up. `*.new` is being written, `*.damaged` was moved out
-//! of the way by a repair, `newest` tells the newest journal's number, `lock` is held by the one writer.
+//! of the way by a repair, `newest` tells the newest journal's number, `lock` is held by the one writer, as is the directory itself.
 
 use std::path::{Path, PathBuf};
 

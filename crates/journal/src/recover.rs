@@ -1,13 +1,14 @@
 //! Opens a directory: takes it, reads all of it, tells what it found. Nothing is changed before the start.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::chain::Chain;
 use crate::choose::{self, Choice};
 use crate::disk::{Disk, DiskFile, Lock};
 use crate::error::{Damage, OpenError};
 use crate::frame::{Begun, End, Frame};
-use crate::inner::Beginning;
+use crate::inner::{Beginning, Out};
 use crate::journal::Journal;
 use crate::mend;
 use crate::names;
@@ -92,7 +93,23 @@ impl Opened {
         self.begin(false)
     }
 
+    /// The same as [`start`](Self::start), also on a full disk: then nothing is kept, as its health says, until a
+    /// rotation and its snapshot find room. What was kept before stays until then. A repair needs room.
+    pub fn start_though_full(self) -> Result<Journal, OpenError> {
+        match self.first(true) {
+            Ok((beginning, out)) => self.go_on(&beginning, out),
+            Err(error) if error.is_full() && self.damages.is_empty() => self.go_on_without_file(),
+            Err(error) => Err(error),
+        }
+    }
+
     fn begin(self, thread: bool) -> Result<Journal, OpenError> {
+        let (beginning, out) = self.first(thread)?;
+        self.go_on(&beginning, out)
+    }
+
+    /// Puts right what the report told, and begins the first file of this start.
+    fn first(&self, thread: bool) -> Result<(Beginning, Out), OpenError> {
         let (survey, chain) = (&self.survey, &self.chain);
         let number = match (chain.files.last(), chain.base) {
             (Some(last), _) => last.number + 1,
@@ -101,15 +118,43 @@ impl Opened {
             (None, None) => survey.most() + 1,
         };
         mend::mend(survey, chain, number, !self.damages.is_empty())?;
-        let begun = if chain.files.is_empty() && chain.base.is_none() { Begun::Origin } else { Begun::Start };
+        let begun = if self.is_empty() { Begun::Origin } else { Begun::Start };
         let bytes = chain.files.iter().map(|file| file.good).sum();
         // Mending wrote an end where there was none.
         let ended = chain.files.last().is_some_and(|last| last.end.is_none());
         let seq = chain.seq + u64::from(ended);
         let beginning = Beginning { number, seq, begun, snapshot: chain.base, bytes, sync: self.sync, thread };
-        let journal = Journal::begin(Arc::clone(&survey.disk), survey.dir.clone(), self.lock, &beginning)?;
-        mend::tidy(survey, chain.base.map_or(0, |about| about.number))?;
+        let out = Journal::first_file(&*survey.disk, &survey.dir, &beginning)?;
+        Ok((beginning, out))
+    }
+
+    fn go_on(self, beginning: &Beginning, out: Out) -> Result<Journal, OpenError> {
+        let survey = &self.survey;
+        let journal = Journal::begin(Arc::clone(&survey.disk), survey.dir.clone(), self.lock, out, beginning)?;
+        mend::tidy(survey, self.chain.base.map_or(0, |about| about.number))?;
         Ok(journal)
+    }
+
+    /// A journal that keeps nothing. The file that a rotation begins has a number that no other has, so that what is
+    /// there stays as it is until its snapshot is there too.
+    fn go_on_without_file(self) -> Result<Journal, OpenError> {
+        let (survey, chain) = (&self.survey, &self.chain);
+        let number = chain.files.last().map_or(0, |file| file.number).max(survey.most()) + 1;
+        let begun = if self.is_empty() { Begun::Origin } else { Begun::Anew };
+        let bytes = chain.files.iter().map(|file| file.good).sum();
+        // An end may have been written where there was none.
+        let seq = chain.seq + 1;
+        let beginning = Beginning { number, seq, begun, snapshot: chain.base, bytes, sync: self.sync, thread: true };
+        let out = Out::without_file(number, begun);
+        let journal = Journal::begin(Arc::clone(&survey.disk), survey.dir.clone(), self.lock, out, &beginning)?;
+        journal.inner.noted.store(survey.noted(), Ordering::Release);
+        journal.give_up();
+        Ok(journal)
+    }
+
+    /// Whether nothing was kept so far.
+    fn is_empty(&self) -> bool {
+        self.chain.files.is_empty() && self.chain.base.is_none()
     }
 
     /// Whether the last one who wrote here stopped cleanly.

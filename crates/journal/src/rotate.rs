@@ -88,9 +88,14 @@ impl Rotation {
             return Err(inner.failed());
         }
         let anew = inner.is_bad();
-        let (way, seq) = if anew { (Begun::Anew, order.next) } else { (Begun::Rotation, order.next + 1) };
+        let (way, seq) = match (anew, out.is_first) {
+            (true, true) => (Begun::Origin, order.next),
+            (true, false) => (Begun::Anew, order.next),
+            (false, _) => (Begun::Rotation, order.next + 1),
+        };
         let header = Header { begun: way, number, seq, time, salt };
         let mut begun = Out::new(file, &header).map_err(|error| trouble("beginning a journal", &error))?;
+        (begun.anew, begun.is_first) = (anew, out.is_first);
         if anew {
             inner.forget();
         } else {

@@ -101,6 +101,24 @@ fn framing_and_settling_allocate_nothing_in_the_long_run() {
 }
 
 #[test]
+fn a_lock_that_somebody_removed_lets_no_second_writer_in() {
+    let place = Place::new("removed");
+    let journal = place.start();
+    fs::remove_file(place.0.join("lock")).unwrap();
+    assert!(matches!(place.open().unwrap_err(), OpenError::InUse { .. }));
+    // Nor does one that somebody put in its place.
+    fs::write(place.0.join("lock"), "").unwrap();
+    place.mode("lock", 0o600);
+    assert!(matches!(place.open().unwrap_err(), OpenError::InUse { .. }));
+    drop(journal);
+    place.open().unwrap();
+    // A release that knows of the file alone.
+    let file = fs::OpenOptions::new().write(true).open(place.0.join("lock")).unwrap();
+    file.try_lock().unwrap();
+    assert!(matches!(place.open().unwrap_err(), OpenError::InUse { .. }));
+}
+
+#[test]
 fn a_second_writer_is_told_which_directory_is_in_use() {
     let place = Place::new("second");
     let journal = place.start();

@@ -46,12 +46,7 @@ pub(crate) struct Held<'a> {
 
 impl<'a> Held<'a> {
     /// The key of a slot.
-    pub(crate) fn known(
-        shared: &'a Shared,
-        shard: &'a Shard,
-        budget: &'a Budget,
-        locked: Locked<'a>,
-    ) -> Option<Self> {
+    pub(crate) fn known(shared: &'a Shared, shard: &'a Shard, budget: &'a Budget, locked: Locked<'a>) -> Option<Self> {
         let seen = locked.seen;
         let space = shared.names.space_of(&seen)?;
         let (record, index) = if seen.boxed() {
@@ -245,12 +240,7 @@ impl<'a> Held<'a> {
     /// Puts the key back, all its cells being where they were: nothing was charged, or there was memory for nothing
     /// else. `alone` is the space that packs a cell which was charged under other numbers. Returns whether the key could be
     /// kept so; if not, it is as it was.
-    pub(crate) fn put_back(
-        mut self,
-        inner: &mut Inner,
-        at: Moment,
-        alone: Option<&'a Space>,
-    ) -> bool {
+    pub(crate) fn put_back(mut self, inner: &mut Inner, at: Moment, alone: Option<&'a Space>) -> bool {
         if self.new.is_some() {
             self.release(inner);
             self.shard.unplace(self.locked);

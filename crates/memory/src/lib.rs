@@ -49,6 +49,6 @@ mod models;
 mod schedules;
 
 pub use clock::{Cached, Manual, Monotonic};
-pub use memory::{DEFAULT_CAP, LEAST_CAP, MOST_CAP, MOST_NAMES, Memory, Prepared, Stats};
+pub use memory::{DEFAULT_CAP, LEAST_CAP, MOST_CAP, MOST_NAMES, Memory, Prepared, Refunded, Stats};
 pub use snapshot::SnapshotError;
 pub use tollgate_core::Clock;

@@ -43,6 +43,18 @@ pub struct Stats {
     pub overflow_decisions: u64,
 }
 
+/// What came of giving back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refunded {
+    /// The units given back.
+    pub units: u64,
+    /// When that was.
+    pub t: Timestamp,
+    /// Whether the key remembers something else than before: a part of a unit may be given back too.
+    pub changed: bool,
+}
+
 /// A policy as a store knows it: what [`Memory::prepare`] makes.
 #[derive(Clone, Debug)]
 pub struct Prepared {
@@ -190,6 +202,18 @@ impl Memory {
 
     /// Gives back what is still held of `units` charged at `at`; answers the units given back.
     pub fn refund(&self, policy: &Prepared, key: &[u8], units: Cost, at: Timestamp) -> Result<u64, StoreError> {
+        StoreError::check_key(key)?;
+        Ok(self.refund_telling(policy, key, units, at)?.units)
+    }
+
+    /// As [`Memory::refund`], telling when that was and whether anything is other than before.
+    pub fn refund_telling(
+        &self,
+        policy: &Prepared,
+        key: &[u8],
+        units: Cost,
+        at: Timestamp,
+    ) -> Result<Refunded, StoreError> {
         StoreError::check_key(key)?;
         Ok(self.shared.refund(When::Now, policy.target(), policy.ident(key), units.get(), at))
     }

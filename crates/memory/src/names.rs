@@ -260,7 +260,11 @@ mod tests {
         for (place, text) in texts.iter().enumerate() {
             let (found, got) = (name.of(&policy(text)).unwrap(), name.get(place as u8).unwrap());
             assert!(Arc::ptr_eq(found, got) && found.own.limits() == policy(text).limits());
-            assert_eq!(found.idents.of(b"k"), name.get(0).unwrap().idents.of(b"k"), "a key is the same under all of them");
+            assert_eq!(
+                found.idents.of(b"k"),
+                name.get(0).unwrap().idents.of(b"k"),
+                "a key is the same under all of them"
+            );
         }
         assert_eq!(name.spaces().count(), MOST_RANKS);
     }

@@ -335,10 +335,7 @@ fn is_plain(policy: &Policy, request: &Request) -> bool {
 
 /// How far back a clock may go without any limit of the policy needing a correction.
 pub(crate) fn near(policy: &Policy) -> Micros {
-    let each = policy
-        .limits()
-        .iter()
-        .map(|limit| if limit.has_log() { limit.period() } else { Micros::ZERO });
+    let each = policy.limits().iter().map(|limit| if limit.has_log() { limit.period() } else { Micros::ZERO });
     each.min().unwrap_or_default()
 }
 

@@ -13,7 +13,7 @@ use tollgate_core::{Cell, Cost, EXACT, KeyState, Mode, Request, Timestamp, decid
 use crate::draw::Done;
 use crate::held::{Held, Moment};
 use crate::ident::Ident;
-use crate::memory::{Memory, Prepared};
+use crate::memory::{Memory, Prepared, Refunded};
 use crate::overflow::Overflows;
 use crate::shard::lock_slot;
 use crate::shared::{Shared, Target, When};
@@ -44,7 +44,7 @@ impl Memory {
 
     /// Gives back at `t` what was still held then of `units` charged at `at`; answers the units given back.
     pub fn refund_at(&self, policy: &Prepared, key: &[u8], units: u64, at: Timestamp, t: Timestamp) -> u64 {
-        self.shared().refund(When::At(t), policy.target(), policy.ident(key), units, at)
+        self.shared().refund(When::At(t), policy.target(), policy.ident(key), units, at).units
     }
 
     /// Forgets the key under the policy, at `t`: see [`Memory::reset`].
@@ -55,19 +55,17 @@ impl Memory {
 
 impl Shared {
     /// Gives back what is still held of `units` charged at `at`.
-    pub(crate) fn refund(
-        &self,
-        when: When,
-        target: Target<'_>,
-        ident: Ident,
-        units: u64,
-        at: Timestamp,
-    ) -> u64 {
+    pub(crate) fn refund(&self, when: When, target: Target<'_>, ident: Ident, units: u64, at: Timestamp) -> Refunded {
         let refund = |cells: &mut [Cell], t| {
-            let answer = tollgate_core::refund(target.policy, cells, t, units, at);
-            Done { answer, changed: answer > 0 }
+            // Logs change by whole units alone.
+            let before: Vec<_> = cells.iter().map(|cell| (!cell.has_log()).then(|| cell.clone())).collect();
+            let units = tollgate_core::refund(target.policy, cells, t, units, at);
+            let mut each = before.iter().zip(&*cells);
+            let changed = units > 0 || each.any(|(before, cell)| before.as_ref().is_some_and(|before| before != cell));
+            Done { answer: Refunded { units, t, changed }, changed: units > 0 }
         };
-        self.with_cells(when, target, ident, refund).unwrap_or(0)
+        let none = || Refunded { units: 0, t: self.time(when, target), changed: false };
+        self.with_cells(when, target, ident, refund).unwrap_or_else(none)
     }
 
     /// Forgets a key under a policy. What it used of a bucket is not its own to forget.
@@ -118,7 +116,8 @@ impl Shared {
         };
         if shares && self.overflow.is_used(target.space) {
             // The locks of buckets come after those of all shards.
-            let bucket = Overflows::one(self, When::Now).look(target.space, ident, |bucket| bucket.state()).ok().flatten();
+            let bucket =
+                Overflows::one(self, When::Now).look(target.space, ident, |bucket| bucket.state()).ok().flatten();
             let missing = bucket.iter().flat_map(KeyState::each).filter(|(limit, cell)| {
                 let is_asked = target.policy.limits().iter().any(|asked| asked.finds(limit, cell));
                 (is_new || is_asked) && state.position(limit).is_none()

@@ -206,8 +206,15 @@ impl Ledger {
 #[test]
 fn random_callers_at_the_cap_get_no_more_than_any_limit_has() {
     let texts = [
-        "2/w gcra", "2/w gcra, 3/d", "3/d", "3/d, 4/30d fixed", "4/30d fixed", "7/5d slots resolution=1d", "3/d, 2/w gcra, 9/90d",
-        "5/40d", "6/50d estimate",
+        "2/w gcra",
+        "2/w gcra, 3/d",
+        "3/d",
+        "3/d, 4/30d fixed",
+        "4/30d fixed",
+        "7/5d slots resolution=1d",
+        "3/d, 2/w gcra, 9/90d",
+        "5/40d",
+        "6/50d estimate",
     ];
     for (seed, cap) in [(1, LEAST_CAP), (2, LEAST_CAP), (3, 6 << 20)] {
         let (memory, _) = store(cap);
@@ -258,7 +265,8 @@ fn random_callers_at_the_cap_get_no_more_than_any_limit_has() {
         let again = Memory::restore_from(&mut &bytes[..], cap, Some(Box::new(Manual::at(START))), &given).unwrap();
         for _ in 0..30_000 {
             let (policy, key) = (&policies[random.below(policies.len() as u64) as usize].0, random.below(5_000) as u32);
-            let prepared = if policy.name().is_empty() { again.prepare_for_caller(policy) } else { again.prepare(policy) };
+            let prepared =
+                if policy.name().is_empty() { again.prepare_for_caller(policy) } else { again.prepare(policy) };
             if again.check(&prepared.unwrap(), &key.to_le_bytes(), &Request::ONE).unwrap().allowed {
                 ledger.grant(policy, key, 1);
             }

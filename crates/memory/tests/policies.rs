@@ -88,7 +88,16 @@ impl Run {
         let (memory, clock) = store(LEAST_CAP);
         let policies: Vec<Policy> = texts.iter().map(|text| policy(text)).collect();
         let prepared = prepare(&memory, texts);
-        Self { memory, clock, random: Random(seed), policies, prepared, states: HashMap::new(), charges: Vec::new(), back }
+        Self {
+            memory,
+            clock,
+            random: Random(seed),
+            policies,
+            prepared,
+            states: HashMap::new(),
+            charges: Vec::new(),
+            back,
+        }
     }
 
     fn pass_time(&mut self) {

@@ -38,11 +38,17 @@ impl Disk for Real {
         own(&found, "700")
     }
 
+    /// Holds the directory, which cannot be replaced while its files are in use, and the file: releases before this
+    /// one hold the file alone, and some file systems of networks lock files alone.
     fn lock(&self, path: &Path) -> io::Result<Lock> {
+        let dir = path.parent().map(File::open).transpose()?;
+        if dir.as_ref().is_some_and(|dir| matches!(dir.try_lock(), Err(TryLockError::WouldBlock))) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let file = options().create(true).mode(0o600).open(path).map_err(link)?;
         regular(&file)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => Ok(Box::new((dir, file))),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }

@@ -89,7 +89,10 @@ impl fmt::Display for SnapshotError {
                 )
             }
             Self::Cap(cap, needed) => {
-                write!(f, "expected a snapshot that fits into {cap} bytes, found one that needs about {needed}; raise the memory cap")
+                write!(
+                    f,
+                    "expected a snapshot that fits into {cap} bytes, found one that needs about {needed}; raise the memory cap"
+                )
             }
         }
     }

@@ -177,7 +177,12 @@ impl Shared {
         let record = if locked.seen.boxed() {
             shard.record(Mirror::unpack(locked.seen.words).record).map(|record| {
                 let is_own = record.is_own() && told.has(space);
-                put_ident(if is_own { &locked.seen } else { &seen }, number, if is_own { kind::OWN } else { kind::CHANGED }, to);
+                put_ident(
+                    if is_own { &locked.seen } else { &seen },
+                    number,
+                    if is_own { kind::OWN } else { kind::CHANGED },
+                    to,
+                );
                 if is_own { record.write(to) } else { record.state(&space.own).write(to) }
             })
         } else {

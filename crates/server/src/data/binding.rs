@@ -7,14 +7,14 @@
 //! mutex, which is held until the change is framed, so their frames are in the order of their changes too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollgate_core::Timestamp;
 use tollgate_journal::{Health, Journal, Stats};
 
 use super::frame::{put_entry, put_flush, put_shared, put_spoken};
 use super::hand::{Hand, OF_DATABASE, put_note};
-use super::note::{Note, Notes};
+use super::note::Note;
 use super::settings::{Keeping, OnFullDisk, Persist};
 use super::touched::Touched;
 use crate::keys::{Change, Keys, Spoken, Wrote};
@@ -24,8 +24,8 @@ pub(crate) struct Binding {
     pub(super) journal: Journal,
     pub(super) keeping: Keeping,
     book: Mutex<Book>,
-    /// Nothing decided before the start is later.
-    pub(super) latest: Timestamp,
+    /// Nothing was decided later, before the start or since.
+    pub(super) latest: Arc<AtomicU64>,
     /// How long the latest snapshot took, in microseconds.
     pub(super) took: AtomicU64,
     pub(super) failed_snapshots: AtomicU64,
@@ -52,7 +52,10 @@ pub(crate) struct Told {
 pub(super) struct Book {
     /// While a snapshot is written.
     pub(super) touched: Option<Touched>,
-    pub(super) notes: Notes,
+    /// Keys that were told whole since the clock was set back, each under a policy.
+    pub(super) told: Option<Touched>,
+    /// The policies in use are those of this generation.
+    pub(super) generation: u64,
 }
 
 /// What was said is not kept, and so it is not to be told.
@@ -63,16 +66,16 @@ impl Binding {
     pub(super) fn new(
         journal: Journal,
         keeping: &Keeping,
-        notes: Notes,
+        generation: u64,
         latest: Timestamp,
         found: (u64, usize),
     ) -> Self {
-        let book = Mutex::new(Book { touched: None, notes });
+        let book = Mutex::new(Book { touched: None, told: None, generation });
         Self {
             journal,
             keeping: keeping.clone(),
             book,
-            latest,
+            latest: Arc::new(AtomicU64::new(latest.get())),
             took: AtomicU64::new(0),
             failed_snapshots: AtomicU64::new(0),
             found,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Clock, Cost, Decision, Detail, OnError, Policy, Request, StoreError, Timestamp, Together, Wait};
-use tollgate_memory::Memory;
+use tollgate_memory::{Memory, Refunded};
 
 use super::binding::{Binding, Unkept};
 use super::filed::Filed;
-use super::frame::Charge;
+use super::frame::{Charge, Refund};
 use super::hand::Asked;
 use super::note::Note;
 use super::standin::{closed, details, local, open};
@@ -38,7 +38,7 @@ impl Embedded {
     }
 
     pub(crate) fn prepare(&self, policy: &Policy, whose: Whose) -> Result<Filed, StoreError> {
-        let latest = self.framing.as_ref().map_or_else(Timestamp::default, |binding| binding.latest);
+        let latest = self.framing.as_ref().map(|binding| Arc::clone(&binding.latest)).unwrap_or_default();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let prepared = match whose {
             Whose::Servers | Whose::Overrides => self.memory.prepare(policy)?,
@@ -130,10 +130,11 @@ impl Embedded {
         let items: Vec<_> = parts.iter().map(|(policy, key, cost)| (&***policy, *key, *cost)).collect();
         let mut hand = binding.lock();
         let together = self.memory.check_all(&items)?;
-        let charged = parts.iter().zip(&together.decisions).filter(|(part, _)| together.allowed && part.2.get() > 0);
         // Keys that share a place are charged as one there, and each by itself here.
-        let charged = charged
-            .map(|((policy, key, cost), decision)| (*policy, Charge { key, units: cost.get(), at: decision.at }));
+        let charged = parts.iter().zip(&together.decisions).map(|((policy, key, cost), decision)| {
+            let units = if together.allowed { cost.get() } else { 0 };
+            (*policy, Charge { key, units, at: decision.at })
+        });
         hand.charged_together(&self.memory, &charged.collect::<Vec<_>>());
         Ok(together)
     }
@@ -174,9 +175,9 @@ impl Embedded {
     pub(crate) fn refund(&self, policy: &Filed, key: &[u8], units: Cost, at: Timestamp) -> Result<u64, StoreError> {
         let Some(binding) = &self.framing else { return self.memory.refund(policy, key, units, at) };
         let mut hand = binding.lock();
-        let units = self.memory.refund(policy, key, units, at)?;
-        hand.state(&self.memory, policy, key);
-        Ok(units)
+        let Refunded { units: given, t, changed, .. } = self.memory.refund_telling(policy, key, units, at)?;
+        hand.refunded(&self.memory, policy, key, changed.then_some(Refund { units: units.get(), at, t }), t);
+        Ok(given)
     }
 
     /// Who decides by the policy while nothing can be kept; a local one decides in memory.

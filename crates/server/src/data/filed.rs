@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{OnError, Policy, Timestamp};
+use tollgate_core::{Micros, OnError, Policy, Timestamp};
 use tollgate_memory::Prepared;
 
 use super::frame::put_policy;
@@ -25,13 +25,47 @@ struct Inner {
     /// The file of the journal that tells what the number means; 0 is none.
     file: AtomicU64,
     /// The latest decision under it: a clock that reads less was set back.
+    highest: AtomicU64,
+    /// The latest since the clock was last set back.
     latest: AtomicU64,
+    /// How often the clock was set back.
+    spell: AtomicU64,
+    /// The latest decision under any policy.
+    overall: Arc<AtomicU64>,
+}
+
+/// A decision that is earlier than one before it by more than this was made by a clock that was set back. If it is
+/// less, two processors may merely disagree.
+const SET_BACK: Micros = Micros::from_secs(1);
+
+/// That a decision is earlier than one before it. Deciding may then correct what a key remembers, also if nothing is
+/// charged; so all that the key remembers is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behind {
+    /// The clock was set back for the so many-eth time, and has not read less since. What was decided once since then
+    /// is not ahead of the clock by more than its limits keep, so it is not corrected again: later changes of the key
+    /// are framed by themselves.
+    Once(u64),
+    /// By less than a clock is set back by.
+    Always,
+}
+
+impl Behind {
+    /// What holds for decisions that are framed together.
+    pub(super) fn of_all(mut each: impl Iterator<Item = Option<Self>>) -> Option<Self> {
+        let first = each.next()?;
+        // If the clock was set back between them, none of them tells how often it was.
+        each.fold(first, |before, next| if before == next { before } else { Some(Self::Always) })
+    }
 }
 
 impl Filed {
-    pub(super) fn new(prepared: Prepared, policy: &Policy, whose: Whose, id: u64, latest: Timestamp) -> Self {
-        let (file, latest) = (AtomicU64::new(0), AtomicU64::new(latest.get()));
-        Self(Arc::new(Inner { prepared, on_error: policy.on_error(), whose, id, file, latest }))
+    /// `overall` is the latest decision under any policy.
+    pub(super) fn new(prepared: Prepared, policy: &Policy, whose: Whose, id: u64, overall: Arc<AtomicU64>) -> Self {
+        let latest = overall.load(Ordering::Relaxed);
+        let [file, spell, highest, latest] = [0, 0, latest, latest].map(AtomicU64::new);
+        let on_error = policy.on_error();
+        Self(Arc::new(Inner { prepared, on_error, whose, id, file, highest, latest, spell, overall }))
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -51,12 +85,32 @@ impl Filed {
     }
 
     /// Whether a decision is earlier than one before it. The order lock is held.
-    pub(super) fn is_behind(&self, at: Timestamp) -> bool {
-        let latest = self.0.latest.load(Ordering::Relaxed);
-        if at.get() > latest {
-            self.0.latest.store(at.get(), Ordering::Relaxed);
+    #[inline]
+    pub(super) fn behind(&self, at: Timestamp) -> Option<Behind> {
+        let inner = &*self.0;
+        if at.get() < inner.highest.load(Ordering::Relaxed) {
+            return Some(self.set_back(at));
         }
-        at.get() < latest
+        inner.highest.store(at.get(), Ordering::Relaxed);
+        inner.latest.store(at.get(), Ordering::Relaxed);
+        if at.get() > inner.overall.load(Ordering::Relaxed) {
+            inner.overall.store(at.get(), Ordering::Relaxed);
+        }
+        None
+    }
+
+    #[cold]
+    fn set_back(&self, at: Timestamp) -> Behind {
+        let inner = &*self.0;
+        let latest = Timestamp::saturating(inner.latest.load(Ordering::Relaxed));
+        if at < latest && latest.since(at) <= SET_BACK {
+            return Behind::Always;
+        }
+        inner.latest.store(at.get(), Ordering::Relaxed);
+        if at < latest {
+            inner.spell.fetch_add(1, Ordering::Relaxed);
+        }
+        Behind::Once(inner.spell.load(Ordering::Relaxed))
     }
 }
 
@@ -65,5 +119,44 @@ impl Deref for Filed {
 
     fn deref(&self) -> &Prepared {
         &self.0.prepared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_memory::{LEAST_CAP, Memory};
+
+    use super::*;
+
+    fn t(secs: u64) -> Timestamp {
+        Timestamp::saturating(1_700_000_000_000_000 + secs * 1_000_000)
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_begins_a_spell_until_it_has_caught_up() {
+        let overall = Arc::new(AtomicU64::new(t(100).get()));
+        let policy: Policy = "5/min".parse().unwrap();
+        let filed = Filed::new(
+            Memory::new(LEAST_CAP).prepare(&policy).unwrap(),
+            &policy,
+            Whose::Servers,
+            1,
+            Arc::clone(&overall),
+        );
+        assert_eq!(filed.behind(t(100)), None);
+        // A little earlier is no spell.
+        assert_eq!(filed.behind(t(99)), Some(Behind::Always));
+        assert_eq!(filed.behind(t(50)), Some(Behind::Once(1)));
+        assert_eq!(filed.behind(t(60)), Some(Behind::Once(1)));
+        assert_eq!(filed.behind(t(59)), Some(Behind::Always));
+        assert_eq!(filed.behind(t(60)), Some(Behind::Once(1)));
+        assert_eq!(filed.behind(t(40)), Some(Behind::Once(2)));
+        assert_eq!(filed.behind(t(101)), None);
+        assert_eq!(filed.behind(t(40)), Some(Behind::Once(3)));
+        assert_eq!(overall.load(Ordering::Relaxed), t(101).get());
+        let all = |each: &[Option<Behind>]| Behind::of_all(each.iter().copied());
+        assert_eq!(all(&[]), None);
+        assert_eq!(all(&[Some(Behind::Once(1)), Some(Behind::Once(1))]), Some(Behind::Once(1)));
+        assert_eq!(all(&[None, Some(Behind::Once(1))]), Some(Behind::Always));
     }
 }

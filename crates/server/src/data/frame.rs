@@ -5,6 +5,7 @@
 //! caller's    id, words                     the same, of a policy that a caller brought
 //! charges     id, n, at, n x (key, units, at - the one before)
 //! state       id, key, cells                all that the key remembers under the policy's name, after a change
+//! refund      id, key, units, at, t         units charged at `at` that were given back at `t`, as far as they were held
 //! spoken      a call of a dialect, and when; it is decided again
 //! entry       database, key, expiry, value  what a key holds after a change
 //! gone        database, key
@@ -37,6 +38,7 @@ mod tag {
     pub(super) const BAN: u8 = 9;
     pub(super) const GENERATION: u8 = 10;
     pub(super) const PIECE: u8 = 11;
+    pub(super) const REFUND: u8 = 12;
     pub(super) const CALLERS_POLICY: u8 = 13;
 }
 
@@ -49,6 +51,7 @@ pub(super) enum Item<'a> {
     Policy { id: u64, policy: Policy, whose: Whose },
     Charges { id: u64, charges: Charges<'a> },
     State { id: u64, key: &'a [u8], state: State<'a> },
+    Refund { id: u64, key: &'a [u8], refund: Refund },
     Spoken { spoken: Box<Spoken>, now: Timestamp },
     Entry { db: u8, key: &'a [u8], entry: &'a [u8] },
     Gone { db: u8, key: &'a [u8] },
@@ -73,6 +76,16 @@ pub(super) struct Charge<'a> {
     pub(super) key: &'a [u8],
     pub(super) units: u64,
     pub(super) at: Timestamp,
+}
+
+/// A refund: what was asked, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refund {
+    pub(super) units: u64,
+    /// When they were charged.
+    pub(super) at: Timestamp,
+    /// When they were given back.
+    pub(super) t: Timestamp,
 }
 
 /// Charges, read one by one.
@@ -178,6 +191,15 @@ pub(super) fn put_state(id: u64, policy: &Policy, key: &[u8], state: Option<&Key
     to.text(&words.into_bytes());
 }
 
+pub(super) fn put_refund(id: u64, key: &[u8], refund: Refund, to: &mut Vec<u8>) {
+    to.push(tag::REFUND);
+    to.number(id);
+    to.text(key);
+    to.number(refund.units);
+    to.time(refund.at);
+    to.time(refund.t);
+}
+
 pub(super) fn put_spoken(spoken: &Spoken, now: Timestamp, to: &mut Vec<u8>) {
     to.push(tag::SPOKEN);
     to.text(spoken.dialect.name.as_bytes());
@@ -267,6 +289,10 @@ pub(super) fn read_item<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
                 _ => return None,
             };
             Item::State { id, key, state }
+        }
+        tag::REFUND => {
+            let (id, key) = (from.number()?, from.text()?);
+            Item::Refund { id, key, refund: Refund { units: from.number()?, at: from.time()?, t: from.time()? } }
         }
         tag::SPOKEN => read_spoken(from)?,
         tag::ENTRY => Item::Entry { db: from.byte()?, key: from.text()?, entry: from.part()? },
@@ -363,6 +389,7 @@ mod tests {
         put_shared(|to| to.push(1), &mut bytes);
         put_ban("login", b"bad", t(5), 3, &mut bytes);
         put_generation(12, &mut bytes);
+        put_refund(300, b"back", Refund { units: 4, at: t(2), t: t(9) }, &mut bytes);
         bytes
     }
 
@@ -389,7 +416,7 @@ mod tests {
     fn what_is_written_is_read_back() {
         let told = told(&everything()).unwrap();
         let said = |words: &str| assert!(told.iter().any(|line| line.contains(words)), "{words} in {told:#?}");
-        assert_eq!(told.len(), 12 + CALLS.len());
+        assert_eq!(told.len(), 13 + CALLS.len());
         said(&format!("300 login = {}", policy()));
         said(&format!(
             "300 {:?}",
@@ -404,6 +431,7 @@ mod tests {
         }
         said("Ban { policy: \"login\", key: [98, 97, 100]");
         said("Generation(12)");
+        said(&format!("{:?}", Refund { units: 4, at: t(2), t: t(9) }));
     }
 
     #[test]

@@ -2,13 +2,16 @@
 
 use std::sync::MutexGuard;
 
-use tollgate_core::{Decision, Request};
+use tollgate_core::{Decision, Request, Timestamp};
 use tollgate_journal::Writing;
 use tollgate_memory::Memory;
 
 use super::binding::Book;
-use super::filed::Filed;
-use super::frame::{Charge, LONGEST, begin_charges, pieces, put_ban, put_charge, put_generation, put_piece, put_state};
+use super::filed::{Behind, Filed};
+use super::frame::{
+    Charge, LONGEST, Refund, begin_charges, pieces, put_ban, put_charge, put_generation, put_piece, put_refund,
+    put_state,
+};
 use super::note::Note;
 use super::touched::Touched;
 
@@ -48,17 +51,19 @@ impl<'a> Hand<'a> {
         Self { book, writing }
     }
 
-    /// Remembers a fact, for snapshots.
+    /// Remembers a fact, for snapshots. Who keeps bans tells them when one is written.
     pub(super) fn note(&mut self, note: &Note) {
-        self.book.notes.take(note.clone());
+        if let Note::Generation { number } = note {
+            self.book.generation = *number;
+        }
     }
 
     /// Frames the charges of decisions that were just made, one a key.
     #[inline]
     pub(super) fn charged(&mut self, memory: &Memory, asked: &Asked<'_>, decisions: &[Decision]) {
         let policy = asked.policy;
-        let behind = decisions.iter().filter(|decision| policy.is_behind(decision.at)).count() > 0;
-        if behind || self.book.touched.is_some() {
+        let behind = Behind::of_all(decisions.iter().map(|decision| policy.behind(decision.at)));
+        if behind.is_some() || self.book.touched.is_some() {
             return self.charged_whole(memory, asked, decisions, behind);
         }
         let charged = || asked.charges(decisions).filter(|charge| charge.units > 0);
@@ -74,11 +79,11 @@ impl<'a> Hand<'a> {
     /// The same while a snapshot is written, or after the clock was set back, when a decision may have corrected
     /// what a key remembers though it charged nothing.
     #[cold]
-    fn charged_whole(&mut self, memory: &Memory, asked: &Asked<'_>, decisions: &[Decision], behind: bool) {
+    fn charged_whole(&mut self, memory: &Memory, asked: &Asked<'_>, decisions: &[Decision], behind: Option<Behind>) {
         let policy = asked.policy;
         let mut body = Vec::new();
         let mut whole: Vec<&[u8]> = Vec::new();
-        for charge in asked.charges(decisions).filter(|charge| charge.units > 0 || behind) {
+        for charge in asked.charges(decisions).filter(|charge| charge.units > 0 || behind.is_some()) {
             // What was told whole has all that was decided here.
             if whole.contains(&charge.key) {
                 continue;
@@ -90,32 +95,84 @@ impl<'a> Hand<'a> {
         self.put_body(&body);
     }
 
-    /// Frames what was charged together, in one frame: all of it or nothing.
+    /// Frames what was decided together, in one frame: all of it or nothing.
     pub(super) fn charged_together(&mut self, memory: &Memory, parts: &[(&Filed, Charge<'_>)]) {
         let mut body = Vec::new();
         for (policy, charge) in parts {
-            let behind = policy.is_behind(charge.at);
-            self.change(memory, policy, *charge, behind, &mut body);
+            let behind = policy.behind(charge.at);
+            if charge.units > 0 || behind.is_some() {
+                self.change(memory, policy, *charge, behind, &mut body);
+            }
         }
         self.put_body(&body);
     }
 
     /// A charge by itself, or all that the key remembers after it; answers whether it is the latter.
-    fn change(&mut self, memory: &Memory, policy: &Filed, charge: Charge<'_>, behind: bool, to: &mut Vec<u8>) -> bool {
-        policy.tell(self.writing.file(), to);
-        let whole = !self.is_touched((OF_POLICY, policy.id()), charge.key) || behind;
+    fn change(
+        &mut self,
+        memory: &Memory,
+        policy: &Filed,
+        charge: Charge<'_>,
+        behind: Option<Behind>,
+        to: &mut Vec<u8>,
+    ) -> bool {
+        let whole = self.is_whole(policy, charge.key, behind);
         if whole {
+            policy.tell(self.writing.file(), to);
             put_state(policy.id(), policy.policy(), charge.key, memory.state(policy, charge.key).as_ref(), to);
-        } else {
+        } else if charge.units > 0 {
+            policy.tell(self.writing.file(), to);
             begin_charges(policy.id(), 1, charge.at, to);
             put_charge(charge, charge.at, to);
         }
         whole
     }
 
+    /// Frames a refund, if it changed anything: by itself, or all that the key remembers after it.
+    pub(super) fn refunded(
+        &mut self,
+        memory: &Memory,
+        policy: &Filed,
+        key: &[u8],
+        refund: Option<Refund>,
+        t: Timestamp,
+    ) {
+        let behind = policy.behind(t);
+        if refund.is_none() && behind.is_none() {
+            return;
+        }
+        match (self.is_whole(policy, key, behind), refund) {
+            (true, _) => self.state(memory, policy, key),
+            (false, None) => {}
+            (false, Some(refund)) => {
+                let file = self.writing.file();
+                self.put(|to| {
+                    policy.tell(file, to);
+                    put_refund(policy.id(), key, refund, to);
+                });
+            }
+        }
+    }
+
     /// From now on keys are told whole at their first change, or are so no more.
     pub(super) fn touched(&mut self, touched: Option<Touched>) {
         self.book.touched = touched;
+        // A place to forget them: who is forgotten is merely told whole once more.
+        self.book.told = None;
+    }
+
+    /// Whether all that a key remembers is to be framed after a change, as it will be by now.
+    fn is_whole(&mut self, policy: &Filed, key: &[u8], behind: Option<Behind>) -> bool {
+        let is_touched = self.is_touched((OF_POLICY, policy.id()), key);
+        let is_told = match behind {
+            None => true,
+            Some(Behind::Always) => false,
+            Some(Behind::Once(spell)) => {
+                let told = self.book.told.get_or_insert_with(Touched::new);
+                told.touch(0, (policy.id(), spell), key)
+            }
+        };
+        !is_touched || !is_told
     }
 
     /// Frames all that a key remembers.

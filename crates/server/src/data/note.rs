@@ -13,21 +13,28 @@ pub(crate) enum Note {
     Generation { number: u64 },
 }
 
-/// The most bans that are kept; of more, the one that ends first goes.
+/// Of more bans than this, those that have ended go, the first to end first.
 const MOST_BANS: usize = 100_000;
 
 /// Whose ban it is: a policy and a key.
 type Whose = (String, Vec<u8>);
 
-/// All facts that hold.
+/// All facts that hold, while a start reads them. From then on a desk has the bans.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
+    /// What ended before has ended.
+    now: Timestamp,
     bans: HashMap<Whose, (Timestamp, u32)>,
     ends: BTreeSet<(Timestamp, Whose)>,
     generation: u64,
 }
 
 impl Notes {
+    /// None, at a start.
+    pub(super) fn at(now: Timestamp) -> Self {
+        Self { now, ..Self::default() }
+    }
+
     pub(super) fn take(&mut self, note: Note) {
         match note {
             Note::Generation { number } => self.generation = number,
@@ -45,6 +52,7 @@ impl Notes {
         self.ends.insert((until, whose.clone()));
         self.bans.insert(whose, (until, level));
         if self.bans.len() > MOST_BANS
+            && self.ends.first().is_some_and(|(until, _)| *until <= self.now)
             && let Some((_, first)) = self.ends.pop_first()
         {
             self.bans.remove(&first);
@@ -85,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_one_that_ends_first_goes() {
-        let mut notes = Notes::default();
-        for place in 0..=MOST_BANS {
+    fn of_too_many_those_that_have_ended_go() {
+        let mut notes = Notes::at(Timestamp::saturating(2));
+        for place in 0..MOST_BANS + 5 {
             notes.take(ban(&place.to_string(), place as u64, 1));
         }
-        assert_eq!(notes.bans().count(), MOST_BANS);
-        assert_eq!(notes.bans().next(), Some(ban("1", 1, 1)));
-        assert_eq!((notes.bans.len(), notes.ends.len()), (MOST_BANS, MOST_BANS));
+        // Three of them had ended.
+        assert_eq!(notes.bans().next(), Some(ban("3", 3, 1)));
+        assert_eq!((notes.bans.len(), notes.ends.len()), (MOST_BANS + 2, MOST_BANS + 2));
     }
 }

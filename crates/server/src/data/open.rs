@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate_core::{Clock, Policy, Timestamp};
 use tollgate_journal::disk::Disk;
-use tollgate_journal::{OpenError, Options, Report, Sync};
+use tollgate_journal::{Failed, OpenError, Options, Report, Sync};
 use tollgate_memory::{MOST_CAP, Memory, SnapshotError};
 
 use super::binding::Binding;
 use super::note::{Note, Notes};
 use super::replay::Replay;
-use super::sections::{self, Store, Unread};
-use super::settings::{Fsync, Keeping, Persist};
+use super::sections::{self, Store, Tell, Unread};
+use super::settings::{Fsync, Keeping, OnFullDisk, Persist};
 use crate::keys::Keys;
 use crate::start_error::StartError;
 
@@ -73,7 +73,7 @@ pub(crate) fn open(keeping: &Keeping, disk: Arc<dyn Disk>, caps: &Caps<'_>) -> R
     let options = Options { dir: keeping.dir.clone(), sync, repair: keeping.repair };
     let failed = |error: OpenError| StartError::Data(error.to_string());
     let (mut opened, report) = tollgate_journal::open(&options, disk).map_err(failed)?;
-    let mut notes = Notes::default();
+    let mut notes = Notes::at(caps.now);
     let mut keys = Keys::new(caps.keys);
     let snapshot = opened.snapshot();
     let is_new = snapshot.is_none();
@@ -94,10 +94,14 @@ pub(crate) fn open(keeping: &Keeping, disk: Arc<dyn Disk>, caps: &Caps<'_>) -> R
     }
     keys.watch();
     let recovered = recovered(&report, &notes, frames, &memory, &keys);
-    let journal = opened.start().map_err(failed)?;
-    let binding = Binding::new(journal, keeping, notes, latest, (recovered.frames, recovered.keys));
+    let journal = match keeping.on_full_disk {
+        OnFullDisk::Keep => opened.start_though_full(),
+        OnFullDisk::Stop => opened.start(),
+    };
+    let journal = journal.map_err(failed)?;
+    let binding = Binding::new(journal, keeping, notes.generation(), latest, (recovered.frames, recovered.keys));
     let mut opened = Opened { memory, keys, binding, recovered };
-    if is_new {
+    if is_new && opened.binding.trouble().is_none() {
         opened.first_snapshot(caps.now)?;
     }
     Ok(opened)
@@ -108,10 +112,25 @@ impl Opened {
     /// room are put together.
     fn first_snapshot(&mut self, now: Timestamp) -> Result<(), StartError> {
         let keys = Mutex::new(std::mem::replace(&mut self.keys, Keys::new(0)));
-        let written = self.binding.snapshot(&self.memory, &keys, now, &|| false);
+        let bans = |tell: &mut Tell<'_>| told(&self.recovered.bans, tell);
+        let written = self.binding.snapshot(&self.memory, &keys, &bans, now, &|| false);
         self.keys = keys.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if written == Err(Failed::Full) && self.binding.keeping.on_full_disk == OnFullDisk::Keep {
+            // Without it what is framed could not be read as it was meant.
+            self.binding.journal.give_up();
+            return Ok(());
+        }
         let dir = self.binding.keeping.dir.display();
         written.map(|_| ()).map_err(|failed| StartError::Data(format!("{dir}: cannot write a snapshot: {failed}")))
+    }
+}
+
+/// Tells the bans among facts.
+fn told(notes: &[Note], tell: &mut Tell<'_>) {
+    for note in notes {
+        if let Note::Ban { policy, key, until, level } = note {
+            tell(policy, key, *until, *level);
+        }
     }
 }
 
@@ -181,7 +200,8 @@ mod tests {
         assert_eq!((second.recovered.frames, second.recovered.generation), (4, 41));
         let Opened { memory, keys, binding, recovered } = first;
         let keys = Mutex::new(keys);
-        binding.snapshot(&memory, &keys, NOW, &|| false).unwrap();
+        let bans = [ban("a", 1), ban("b", 2)];
+        binding.snapshot(&memory, &keys, &|tell| told(&bans, tell), NOW, &|| false).unwrap();
         let third = opened(&Emulated::with(3, disk.files()));
         assert_eq!((third.recovered.frames, third.recovered.generation), (0, 41));
         assert_eq!(third.recovered.bans, second.recovered.bans);

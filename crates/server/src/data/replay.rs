@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use tollgate_core::{Policy, StoreError, Timestamp};
 use tollgate_memory::{Memory, Prepared};
 
-use super::frame::{Item, Piece, read_item};
+use super::frame::{Item, Piece, Refund, read_item};
 use super::note::{Note, Notes};
 use super::wire::Take;
-use crate::keys::{DATABASES, Keys, LONGEST_NAME};
+use crate::keys::{DATABASES, Keys, LONGEST_NAME, Times};
 use crate::metrics::Whose;
 
 /// The longest frame of several pieces: more than a key can hold.
@@ -86,9 +86,18 @@ impl<'a> Replay<'a> {
                 let state = state.read(policy.policy()).ok_or_else(strange)?;
                 self.memory.put_state(policy, key, state);
             }
+            Item::Refund { id, key, refund: Refund { units, at, t } } => {
+                let policy = self.policies.get(&id).ok_or_else(strange)?;
+                StoreError::check_key(key).map_err(|_| strange())?;
+                self.memory.refund_at(policy, key, units, at, t);
+                self.latest = self.latest.max(t);
+            }
             Item::Spoken { spoken, now } => {
                 self.latest = self.latest.max(now);
-                let decided = self.keys.decide(&spoken, now);
+                // What the machine's clock read is not known, so nothing has expired by that. But text at one of its
+                // keys had, or it would not have been decided.
+                spoken.keys.iter().for_each(|key| self.keys.forget_text(spoken.db, key));
+                let decided = self.keys.decide(&spoken, Times { now, wall: Timestamp::default() });
                 decided.map_err(|fault| format!("a call of {} that fitted before: {fault}", spoken.dialect.name))?;
             }
             Item::Entry { db, key, entry } => {

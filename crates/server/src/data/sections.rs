@@ -18,11 +18,10 @@ use std::sync::{Mutex, PoisonError};
 use tollgate_core::{Clock, Policy, Timestamp};
 use tollgate_memory::{Memory, SnapshotError};
 
-use super::frame::{Item, put_generation, read_item};
-use super::hand::put_note;
+use super::frame::{Item, put_ban, put_generation, read_item};
 use super::note::{Note, Notes};
 use super::wire::{Put, Take};
-use crate::keys::{Cursor, Keys};
+use crate::keys::{Cursor, Keys, Times};
 
 /// The first bytes: the form, and its version.
 const MAGIC: &[u8; 8] = b"TGDATA\0\x01";
@@ -31,12 +30,19 @@ const CHUNK: usize = 256 << 10;
 /// The longest part: more than a key can hold.
 const LONGEST_PART: u32 = 1 << 30;
 
+/// Is told a ban: policy, key, end and level.
+pub(super) type Tell<'a> = dyn FnMut(&str, &[u8], Timestamp, u32) + 'a;
+/// Tells all bans, one by one.
+pub(super) type Told<'a> = dyn Fn(&mut Tell<'_>) + 'a;
+
 /// What is written.
 pub(super) struct Source<'a> {
     pub(super) memory: &'a Memory,
     pub(super) keys: &'a Mutex<Keys>,
-    pub(super) notes: &'a dyn Fn() -> (Timestamp, u64, Vec<Note>),
-    pub(super) now: Timestamp,
+    /// The latest decision and the generation.
+    pub(super) notes: &'a dyn Fn() -> (Timestamp, u64),
+    pub(super) bans: &'a Told<'a>,
+    pub(super) now: Times,
     /// Whether there is no more time for it.
     pub(super) late: &'a (dyn Fn() -> bool + Sync),
 }
@@ -58,11 +64,11 @@ fn io_error(error: SnapshotError) -> io::Error {
 }
 
 fn write_notes(source: &Source<'_>, to: &mut dyn Write) -> io::Result<()> {
-    let (latest, generation, bans) = (source.notes)();
+    let (latest, generation) = (source.notes)();
     let mut bytes = Vec::new();
     bytes.time(latest);
     put_generation(generation, &mut bytes);
-    bans.iter().for_each(|ban| put_note(ban, &mut bytes));
+    (source.bans)(&mut |policy, key, until, level| put_ban(policy, key, until, level, &mut bytes));
     to.write_all(&bytes)
 }
 

@@ -1,8 +1,9 @@
 //! Which keys were changed since a snapshot was begun. A snapshot is not of one moment, so the first change of a
-//! key after its beginning is told whole: that puts right what the snapshot has too much or too little of it.
+//! key after its beginning is told whole: that puts right what the snapshot has too much or too little of it. The same
+//! for keys that were decided since the clock was set back.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 
 /// Keys that are remembered; beyond, every change is told whole.
 const MOST: usize = 1_000_000;
@@ -24,7 +25,7 @@ impl Touched {
     }
 
     /// Whether a key of `scope` was told whole in this file; from now on it was.
-    pub(super) fn touch(&mut self, file: u64, scope: (u8, u64), key: &[u8]) -> bool {
+    pub(super) fn touch(&mut self, file: u64, scope: impl Hash + Copy, key: &[u8]) -> bool {
         if self.file != file {
             self.keys.clear();
             self.file = file;

@@ -12,10 +12,10 @@ use tollgate_journal::{Failed, Health};
 use tollgate_memory::Memory;
 
 use super::binding::Binding;
-use super::sections::{self, Source};
+use super::sections::{self, Source, Tell, Told};
 use super::touched::Touched;
 use crate::desk::Home;
-use crate::keys::Keys;
+use crate::keys::{Keys, Times};
 use crate::shared::Shared;
 
 /// How often the thread looks.
@@ -37,18 +37,19 @@ impl Binding {
         &self,
         memory: &Memory,
         keys: &Mutex<Keys>,
-        now: Timestamp,
+        bans: &Told<'_>,
+        now: impl Into<Times>,
         late: &(dyn Fn() -> bool + Sync),
     ) -> Result<u64, Failed> {
-        let began = Instant::now();
+        let (began, now) = (Instant::now(), now.into());
         // Before the files change, so that no change falls between; those told whole in the old file count for
         // nothing in the new one.
         self.lock().touched(Some(Touched::new()));
         let notes = || {
-            let book = self.book();
-            (now.max(self.latest), book.notes.generation(), book.notes.bans().collect())
+            let (book, latest) = (self.book(), Timestamp::saturating(self.latest.load(Ordering::Relaxed)));
+            (now.now.max(latest), book.generation)
         };
-        let source = Source { memory, keys, notes: &notes, now, late };
+        let source = Source { memory, keys, notes: &notes, bans, now, late };
         let written = self.journal.rotate().and_then(|rotation| rotation.write(|to| sections::write(&source, to)));
         self.lock().touched(None);
         let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -166,7 +167,10 @@ impl Work {
         self.tried = Instant::now();
         let desk = &self.shared.desk;
         let Home::Embedded(embedded) = &desk.home else { return Ok(0) };
-        let written = self.binding.snapshot(embedded, &desk.keys, desk.clock.now(), late);
+        let bans = |tell: &mut Tell<'_>| {
+            desk.bans.each(&mut |policy, key, ban| tell(policy, key, ban.until, ban.level));
+        };
+        let written = self.binding.snapshot(embedded, &desk.keys, &bans, Times::of(&*desk.clock), late);
         self.failed = written.is_err();
         match &written {
             Ok(bytes) => {

@@ -32,7 +32,9 @@ impl Desk {
         self.bans.restore(recovered.bans);
         let number = recovered.generation.saturating_add(1);
         let next = Generation::new(number, &self.given, config, &Generation::default(), &self.home, &self.ops)?;
-        self.use_next(next)
+        self.use_next(next)?;
+        self.correct_bans();
+        Ok(())
     }
 
     /// Has requests see the policies of a file, if they differ from those in use. If one of them cannot be used,

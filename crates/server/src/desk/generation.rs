@@ -50,7 +50,9 @@ impl Known {
         let elsewhere = is_apart.then(|| policy.clone().with_name(&format!("{}{OF_CALLERS}", policy.name())));
         let too_long = |_| {
             let most = LONGEST_NAME - OF_CALLERS.len();
-            StoreError::Refused(format!("NAME: expected at most {most} bytes where another store keeps what is counted"))
+            StoreError::Refused(format!(
+                "NAME: expected at most {most} bytes where another store keeps what is counted"
+            ))
         };
         Ok(Self {
             elsewhere: elsewhere.transpose().map_err(too_long)?,

@@ -62,7 +62,8 @@ impl Desk {
         log: Arc<Log>,
         keys: Keys,
     ) -> Self {
-        let (policies, bans, adopting) = (Policies::default(), Bans::default(), Mutex::default());
+        let bans = Bans::with_room(keys.room_for_bans());
+        let (policies, adopting) = (Policies::default(), Mutex::default());
         let (ops, keys) = (Ops::default(), Mutex::new(keys));
         Self { home, policies, metrics, clock, ops, log, keys, bans, given, adopting }
     }

@@ -75,7 +75,10 @@ impl Policies {
             let filed = name.and_then(|name| std::str::from_utf8(name).ok()).and_then(|name| generation.find(name));
             if let Some(known) = filed {
                 let asked = read(text, name)?;
-                if known.rules.is_none() && known.policy.limits() == asked.limits() && known.policy.mode() == asked.mode() {
+                if known.rules.is_none()
+                    && known.policy.limits() == asked.limits()
+                    && known.policy.mode() == asked.mode()
+                {
                     return Ok(Arc::clone(known));
                 }
                 let name = known.policy.name();
@@ -238,7 +241,10 @@ mod tests {
     fn a_text_cannot_be_brought_under_the_name_of_a_policy_of_the_server() {
         let tested = tested(&[("login", "5/min"), ("api", "9/s")]);
         let login = tested.find("login", None).unwrap();
-        assert!(Arc::ptr_eq(&login, &tested.find("5/min", Some("login")).unwrap()), "the same limits are the policy itself");
+        assert!(
+            Arc::ptr_eq(&login, &tested.find("5/min", Some("login")).unwrap()),
+            "the same limits are the policy itself"
+        );
         for (text, name) in [("9/min", "login"), ("1/s gcra", "login"), ("login", "api")] {
             let said = tested.find(text, Some(name)).unwrap_err().text;
             assert!(said.contains("expected a name that no policy of the server has"), "{said}");
@@ -253,7 +259,8 @@ mod tests {
         let text = |number: usize| (1..=32).map(|limit| format!("{number}/{limit}h")).collect::<Vec<_>>().join(", ");
         (1..=HALF).for_each(|number| _ = tested.find(&text(number), None).unwrap());
         let texts = tested.policies.texts.read().unwrap();
-        let limits = |half: &HashMap<_, Arc<Known>, _>| half.values().map(|known| known.policy.limits().len()).sum::<usize>();
+        let limits =
+            |half: &HashMap<_, Arc<Known>, _>| half.values().map(|known| known.policy.limits().len()).sum::<usize>();
         assert!(limits(&texts.young) <= MAX_LIMITS_OF_HALF && limits(&texts.old) <= MAX_LIMITS_OF_HALF);
     }
 

@@ -9,7 +9,7 @@ use tollgate_dialects::{Call, Reply, Usage};
 
 use super::entry::{Data, Entry, Value};
 use super::table::entry_bytes;
-use super::{Keys, wrong_type};
+use super::{Keys, Times, wrong_type};
 use crate::fault::Fault;
 
 const MINUTE: u64 = 60_000_000;
@@ -25,21 +25,21 @@ pub(super) fn data_of(key: &[u8]) -> Option<Vec<u8>> {
 
 impl Keys {
     /// Whether the data can be kept there: a key that holds something else is left alone.
-    pub(super) fn may_keep_data(&self, db: u8, data: &[u8], now: Timestamp) -> bool {
+    pub(super) fn may_keep_data(&self, db: u8, data: &[u8], now: Times) -> bool {
         self.table.get(db, data, now).is_none_or(|entry| matches!(entry.value, Value::Data(_)))
     }
 
     /// Counts one use of a token.
-    pub(super) fn count_use(&mut self, db: u8, data: &[u8], now: Timestamp) {
+    pub(super) fn count_use(&mut self, db: u8, data: &[u8], now: Times) {
         let ops = match self.table.get(db, data, now).map(|entry| &entry.value) {
             Some(Value::Data(data)) => data.ops.saturating_add(1),
             _ => 1,
         };
-        self.put_data(db, data, Data { last: now.get() / 1_000_000, ops }, now);
+        self.put_data(db, data, Data { last: now.now.get() / 1_000_000, ops }, now);
     }
 
-    fn put_data(&mut self, db: u8, name: &[u8], data: Data, now: Timestamp) {
-        let expires = Some(now.plus(DATA_LIFE));
+    fn put_data(&mut self, db: u8, name: &[u8], data: Data, now: Times) {
+        let expires = Some(now.now.plus(DATA_LIFE));
         let change = |entry: &mut Entry| (entry.value, entry.expires) = (Value::Data(data), expires);
         if self.table.change(db, name, now, change).is_none() {
             self.table.put(db, name, Entry::new(Value::Data(data), expires));
@@ -52,10 +52,10 @@ impl Keys {
         db: u8,
         call: &Call,
         data_name: &[u8],
-        now: Timestamp,
+        now: Times,
     ) -> Result<Option<Reply>, Fault> {
         let data = self.data(db, data_name, now)?;
-        let mut start = now.get() - now.get() % MINUTE;
+        let mut start = now.now.get() - now.now.get() % MINUTE;
         if let Some(data) = data {
             // The minute counted last may still be to come, if the clock was set back.
             start = start.max((data.last - data.last % 60).saturating_mul(1_000_000));
@@ -75,20 +75,20 @@ impl Keys {
             // What was counted here is not to be counted anew elsewhere.
             return if used > 0 { self.table.need_room(new, now).map(|()| None) } else { Ok(None) };
         }
-        let outcome = call.run_on(&mut cell, &mut usage, now)?;
+        let outcome = call.run_on(&mut cell, &mut usage, now.now)?;
         let Some(decision) = outcome.decision else { return Ok(Some(outcome.reply)) };
         let (start_after, used_after) = window(call, &cell, start, used);
         if decision.charged > 0 || start_after != start {
-            let expires = Some(now.plus(decision.reset_after));
+            let expires = Some(now.now.plus(decision.reset_after));
             let count = i64::try_from(used_after).unwrap_or(i64::MAX);
-            self.table.put(db, &name(start_after), Entry::new(Value::Number(count), expires));
+            self.table.put(db, &name(start_after), Entry::counted(Value::Number(count), expires));
             self.put_data(db, data_name, Data { last: usage.last.unwrap_or_default(), ops: usage.ops }, now);
         }
         Ok(Some(outcome.reply))
     }
 
     /// What was counted at a key: digits, or it is no counter.
-    fn counted(&self, db: u8, key: &[u8], now: Timestamp) -> Result<u64, Fault> {
+    fn counted(&self, db: u8, key: &[u8], now: Times) -> Result<u64, Fault> {
         match self.table.get(db, key, now).map(|entry| &entry.value) {
             None => Ok(0),
             Some(Value::Number(number)) => u64::try_from(*number).map_err(|_| wrong_type()),

@@ -2,12 +2,16 @@
 
 use tollgate_core::{Cell, KeyState, Limit, Timestamp};
 
+use super::Times;
+
 /// A key's value and when it goes.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) value: Value,
     /// The last microsecond it is alive; none if it does not expire.
     pub(super) expires: Option<Timestamp>,
+    /// Whether it expires by the machine's clock, not by the one that limiters decide by.
+    pub(super) by_wall: bool,
     /// When the table looks at it: not after it expires.
     pub(super) due: Option<Timestamp>,
 }
@@ -55,13 +59,20 @@ const PIECE: usize = 16;
 const SHORT_LOG: usize = 128;
 
 impl Entry {
+    /// Text expires by the machine's clock; what limiters remember does not.
     pub(super) fn new(value: Value, expires: Option<Timestamp>) -> Self {
-        Self { value, expires, due: None }
+        let by_wall = matches!(value, Value::Number(_) | Value::Text(_));
+        Self { value, expires, by_wall, due: None }
     }
 
-    /// Whether it is there at `now`.
-    pub(super) fn lives(&self, now: Timestamp) -> bool {
-        self.expires.is_none_or(|expires| now <= expires)
+    /// What a limiter counted, be it text or not.
+    pub(super) fn counted(value: Value, expires: Option<Timestamp>) -> Self {
+        Self { by_wall: false, ..Self::new(value, expires) }
+    }
+
+    /// Whether it is there now.
+    pub(super) fn lives(&self, now: Times) -> bool {
+        self.expires.is_none_or(|expires| now.by(self.by_wall) <= expires)
     }
 }
 

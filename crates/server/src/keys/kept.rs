@@ -9,7 +9,7 @@ use super::entry::{Data, Entry, Limiter, Part, Value};
 use super::limiter::MOST_PARTS;
 use super::overflow::{Bucket, Shared};
 use super::table::{Change, entry_bytes};
-use super::{DATABASES, Keys, LONGEST_NAME};
+use super::{DATABASES, Keys, LONGEST_NAME, Times};
 use crate::data::{Put, Take};
 
 /// Keys of one piece of a snapshot, and their bytes: what takes about a millisecond, while others wait.
@@ -53,7 +53,7 @@ impl Keys {
     /// Writes what a key holds and when it expires; `false` if it holds nothing.
     pub(crate) fn write_entry(&self, db: u8, key: &[u8], to: &mut Vec<u8>) -> bool {
         // One that has expired is told as it is: the time is the same wherever it is read.
-        let Some(entry) = self.table.get(db, key, Timestamp::default()) else { return false };
+        let Some(entry) = self.table.get(db, key, Timestamp::default().into()) else { return false };
         write_entry(entry, to);
         true
     }
@@ -69,6 +69,14 @@ impl Keys {
     /// Takes a key out.
     pub(crate) fn forget(&mut self, db: u8, key: &[u8]) {
         self.table.remove(db, key);
+    }
+
+    /// Takes a key out if it holds anything but what limiters remember.
+    pub(crate) fn forget_text(&mut self, db: u8, key: &[u8]) {
+        let entry = self.table.get(db, key, Timestamp::default().into());
+        if entry.is_some_and(|entry| !matches!(entry.value, Value::Limiter(_))) {
+            self.table.remove(db, key);
+        }
     }
 
     /// Writes a state that keys share; `false` if there is none.
@@ -101,15 +109,16 @@ impl Keys {
 
     /// Writes some of the keys from a place on; answers where to go on. Keys that are there all the time are
     /// written once, whatever else comes and goes.
-    pub(crate) fn write_some(&self, from: Cursor, now: Timestamp, to: &mut Vec<u8>) -> Cursor {
+    pub(crate) fn write_some(&self, from: Cursor, now: impl Into<Times>, to: &mut Vec<u8>) -> Cursor {
+        let now = now.into();
         match from {
             Cursor::Keys(db, place) => self.write_keys(db, place, now, to),
-            Cursor::Shared(bucket) => self.write_states(bucket, now, to),
+            Cursor::Shared(bucket) => self.write_states(bucket, now.now, to),
             Cursor::Done => Cursor::Done,
         }
     }
 
-    fn write_keys(&self, db: u8, from: u64, now: Timestamp, to: &mut Vec<u8>) -> Cursor {
+    fn write_keys(&self, db: u8, from: u64, now: Times, to: &mut Vec<u8>) -> Cursor {
         let (begin, mut seen, mut last) = (to.len(), 0, 0);
         for (place, key, entry) in self.table.from(db, from) {
             // Keys of one place come together.
@@ -161,7 +170,7 @@ impl Keys {
     pub(crate) fn excess(&mut self, now: Timestamp) -> usize {
         let cap = self.table.cap();
         if self.table.bytes() > cap {
-            self.table.has_room(entry_bytes(0), now);
+            self.table.has_room(entry_bytes(0), now.into());
         }
         if self.table.bytes() > cap + cap / 4 { self.table.bytes() - cap } else { 0 }
     }

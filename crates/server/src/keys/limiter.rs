@@ -12,7 +12,7 @@ use tollgate_dialects::{Action, Call, Clock, Dialect, Outcome, Reply, Usage, Wor
 use super::entry::{Entry, Limiter, Part, Value, state_bytes};
 use super::overflow::Bucket;
 use super::table::entry_bytes;
-use super::{Keys, check_name};
+use super::{Keys, Times, check_name};
 use crate::fault::{Code, Fault};
 
 /// The most scopes that a key remembers; a call that would bring one more is refused.
@@ -75,7 +75,8 @@ impl Spoken {
 
 impl Keys {
     /// Decides a call at `now`.
-    pub(crate) fn decide(&mut self, spoken: &Spoken, now: Timestamp) -> Result<Reply, Fault> {
+    pub(crate) fn decide(&mut self, spoken: &Spoken, now: impl Into<Times>) -> Result<Reply, Fault> {
+        let now = now.into();
         self.wrote = Wrote::Nothing;
         spoken.keys.iter().try_for_each(|key| check_name(key))?;
         self.table.sweep(now);
@@ -95,11 +96,11 @@ impl Keys {
 
     /// Decides on the state that keys share for lack of memory. Limits that the keys of the call know are decided on
     /// what the keys remember: a limit that is new does not make them forget it.
-    fn decide_shared(&mut self, spoken: &Spoken, now: Timestamp) -> Result<Reply, Fault> {
-        let mut own = self.take_own(spoken, now)?;
-        let outcome = self.overflow.decide(spoken, now, &mut own);
+    fn decide_shared(&mut self, spoken: &Spoken, times: Times) -> Result<Reply, Fault> {
+        let mut own = self.take_own(spoken, times)?;
+        let outcome = self.overflow.decide(spoken, times.now, &mut own);
         let decision = outcome.as_ref().ok().and_then(|outcome| outcome.decision);
-        self.put_own(spoken, own, decision, now)?;
+        self.put_own(spoken, own, decision, times)?;
         if outcome.is_ok() {
             self.wrote = Wrote::Shared(self.overflow.bucket(spoken));
         }
@@ -122,18 +123,18 @@ impl Keys {
 
     /// Takes out what the keys remember of the limits of a call, none for a limit that its key does not know. Until it
     /// is put back its place is as new.
-    fn take_own(&mut self, spoken: &Spoken, now: Timestamp) -> Result<Vec<Option<Cell>>, Fault> {
+    fn take_own(&mut self, spoken: &Spoken, times: Times) -> Result<Vec<Option<Cell>>, Fault> {
         let mut taken = Vec::new();
         for Own { key, scope, limit } in self.places(spoken)? {
             let is_known = matches!(
-                self.table.get(spoken.db, key, now).map(|entry| &entry.value),
-                Some(Value::Limiter(limiter)) if limiter.knows(&scope, &limit, now)
+                self.table.get(spoken.db, key, times).map(|entry| &entry.value),
+                Some(Value::Limiter(limiter)) if limiter.knows(&scope, &limit, times.now)
             );
             if !is_known {
                 taken.push(None);
                 continue;
             }
-            let cell = self.table.change(spoken.db, key, now, |entry| {
+            let cell = self.table.change(spoken.db, key, times, |entry| {
                 let Value::Limiter(limiter) = &mut entry.value else { return None };
                 let mut cell = std::mem::replace(limiter.part(&scope)?.state.find_mut(&limit)?, limit.fresh());
                 if spoken.may_charge() {
@@ -152,12 +153,13 @@ impl Keys {
         spoken: &Spoken,
         taken: Vec<Option<Cell>>,
         decision: Option<Decision>,
-        now: Timestamp,
+        times: Times,
     ) -> Result<(), Fault> {
+        let now = times.now;
         let ttl = decision.and_then(|decision| spoken.call.ttl(&decision, now));
         for (Own { key, scope, limit }, cell) in self.places(spoken)?.into_iter().zip(taken) {
             let Some(cell) = cell else { continue };
-            self.table.change(spoken.db, key, now, |entry| {
+            self.table.change(spoken.db, key, times, |entry| {
                 let Value::Limiter(limiter) = &mut entry.value else { return };
                 let Some(part) = limiter.part(&scope) else { return };
                 if let Some(held) = part.state.find_mut(&limit) {
@@ -178,25 +180,25 @@ impl Keys {
     }
 
     /// What a key of the first database remembers for dialects, scope by scope.
-    pub(crate) fn states(&self, key: &[u8], now: Timestamp) -> Vec<KeyState> {
-        match self.table.get(0, key, now).map(|entry| &entry.value) {
+    pub(crate) fn states(&self, key: &[u8], now: impl Into<Times>) -> Vec<KeyState> {
+        match self.table.get(0, key, now.into()).map(|entry| &entry.value) {
             Some(Value::Limiter(limiter)) => limiter.parts.iter().map(|part| part.state.clone()).collect(),
             _ => Vec::new(),
         }
     }
 
     /// Decides on the one key; nothing if there is no memory for what is new.
-    fn decide_one(&mut self, spoken: &Spoken, key: &[u8], now: Timestamp) -> Result<Option<Reply>, Fault> {
-        let (db, scope, call) = (spoken.db, spoken.scope(), &spoken.call);
+    fn decide_one(&mut self, spoken: &Spoken, key: &[u8], times: Times) -> Result<Option<Reply>, Fault> {
+        let (db, scope, call, now) = (spoken.db, spoken.scope(), &spoken.call, times.now);
         let t = call.time(now)?;
-        let known = self.knows(db, key, &scope, spoken, now)?;
-        self.check_place(spoken, key, &scope, now, t)?;
+        let known = self.knows(db, key, &scope, spoken, times)?;
+        self.check_place(spoken, key, &scope, times, t)?;
         // What is shared may be the key's own.
         let shared = if known { KeyState::default() } else { self.overflow.state_of(spoken, now) };
-        if !known && !self.table.has_room(spoken.new_bytes() + state_bytes(&shared), now) {
+        if !known && !self.table.has_room(spoken.new_bytes() + state_bytes(&shared), times) {
             return Ok(None);
         }
-        if !known && self.table.get(db, key, now).is_none() {
+        if !known && self.table.get(db, key, times).is_none() {
             let mut part = Part { scope: scope.into(), state: shared, until: now };
             let outcome = run(call, &mut part, now, t)?;
             if outcome.decision.is_some_and(|decision| decision.charged > 0) {
@@ -208,8 +210,8 @@ impl Keys {
             return Ok(Some(outcome.reply));
         }
         let tight = spoken.may_charge()
-            && self.table.get(db, key, now).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
-        let done = self.table.change(db, key, now, |entry| {
+            && self.table.get(db, key, times).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
+        let done = self.table.change(db, key, times, |entry| {
             let Value::Limiter(limiter) = &mut entry.value else { return Err(wrong_state()) };
             let before = (entry.expires, limiter.outline(&scope));
             let is_new = limiter.part(&scope).is_none();
@@ -251,17 +253,10 @@ impl Keys {
     }
 
     /// Whether the key remembers the limits of a call, so that deciding it takes no more memory.
-    pub(super) fn knows(
-        &self,
-        db: u8,
-        key: &[u8],
-        scope: &[u8],
-        spoken: &Spoken,
-        now: Timestamp,
-    ) -> Result<bool, Fault> {
+    pub(super) fn knows(&self, db: u8, key: &[u8], scope: &[u8], spoken: &Spoken, now: Times) -> Result<bool, Fault> {
         let Some(entry) = self.table.get(db, key, now) else { return Ok(false) };
         let Value::Limiter(limiter) = &entry.value else { return Err(wrong_state()) };
-        Ok(spoken.call.policy().limits().iter().all(|limit| limiter.knows(scope, limit, now)))
+        Ok(spoken.call.policy().limits().iter().all(|limit| limiter.knows(scope, limit, now.now)))
     }
 
     /// Refuses a call for which its key has no place: a key gives up nothing for what callers bring.
@@ -270,10 +265,11 @@ impl Keys {
         spoken: &Spoken,
         key: &[u8],
         scope: &[u8],
-        now: Timestamp,
+        times: Times,
         t: Timestamp,
     ) -> Result<(), Fault> {
-        let entry = self.table.get(spoken.db, key, now).map(|entry| &entry.value);
+        let now = times.now;
+        let entry = self.table.get(spoken.db, key, times).map(|entry| &entry.value);
         let (Some(Value::Limiter(limiter)), Action::Check(_)) = (entry, spoken.call.action()) else { return Ok(()) };
         match limiter.parts.iter().find(|part| *part.scope == *scope && now <= part.until) {
             Some(part) => Ok(part.state.check_place_for(spoken.call.policy(), t)?),

@@ -1,6 +1,7 @@
 //! The keys of the other conventions: what their clients find at the keys they name.
 //!
-//! A key is alive up to and including the microsecond it expires at, as Redis has it by the millisecond. Bytes are
+//! A key is alive up to and including the microsecond it expires at, as Redis has it by the millisecond. Plain keys
+//! expire by the machine's clock, as in Redis; what limiters remember, by the clock that they decide by. Bytes are
 //! counted for all that a key takes; at the cap what has expired goes first, and what has not stays: a plain key
 //! is then refused, and the limiters of new keys share few states.
 //!
@@ -31,7 +32,7 @@ mod rolling;
 mod scan;
 mod table;
 
-use tollgate_core::Timestamp;
+use tollgate_core::{Clock, Timestamp};
 
 pub(crate) use kept::Cursor;
 pub(crate) use limiter::{Spoken, Wrote};
@@ -49,11 +50,39 @@ pub(crate) const DATABASES: usize = 16;
 /// The longest name of a key, in bytes.
 pub(crate) const LONGEST_NAME: usize = 4_096;
 
+/// What the clocks read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// The clock that limiters decide by.
+    pub(crate) now: Timestamp,
+    /// The machine's clock, which may be set.
+    pub(crate) wall: Timestamp,
+}
+
+impl Times {
+    pub(crate) fn of(clock: &dyn Clock) -> Self {
+        Self { now: clock.now(), wall: clock.wall() }
+    }
+
+    fn by(self, wall: bool) -> Timestamp {
+        if wall { self.wall } else { self.now }
+    }
+}
+
+/// Both clocks read the same, as they do at a start.
+impl From<Timestamp> for Times {
+    fn from(now: Timestamp) -> Self {
+        Self { now, wall: now }
+    }
+}
+
 /// All keys of all databases.
 #[derive(Debug)]
 pub(crate) struct Keys {
     table: Table,
     overflow: Overflow,
+    /// Bytes that bans may take.
+    bans: usize,
     /// What the latest call of a dialect changed.
     wrote: Wrote,
 }
@@ -70,10 +99,16 @@ pub(crate) struct Counts {
 }
 
 impl Keys {
-    /// No key, and memory for `cap` bytes of them. An eighth is for what new keys share at the cap.
+    /// No key, and memory for `cap` bytes of them. An eighth is for what new keys share at the cap, and another for
+    /// bans, which are kept elsewhere.
     pub(crate) fn new(cap: usize) -> Self {
-        let shared = cap / 8;
-        Self { table: Table::new(cap - shared), overflow: Overflow::new(shared), wrote: Wrote::Nothing }
+        let (shared, bans) = (cap / 8, cap / 8);
+        Self { table: Table::new(cap - shared - bans), overflow: Overflow::new(shared), bans, wrote: Wrote::Nothing }
+    }
+
+    /// Bytes of the cap that bans may take.
+    pub(crate) fn room_for_bans(&self) -> usize {
+        self.bans
     }
 
     /// What they take.
@@ -91,8 +126,8 @@ impl Keys {
     }
 
     /// The keys of a database: some of them may have expired just now.
-    pub(crate) fn len(&mut self, db: u8, now: Timestamp) -> usize {
-        self.table.sweep(now);
+    pub(crate) fn len(&mut self, db: u8, now: impl Into<Times>) -> usize {
+        self.table.sweep(now.into());
         self.table.len(db)
     }
 }

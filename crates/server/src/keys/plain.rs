@@ -4,7 +4,7 @@ use tollgate_core::{Micros, Timestamp};
 
 use super::entry::{Data, Entry, Value};
 use super::table::entry_bytes;
-use super::{Keys, api, check_name, wrong_type};
+use super::{Keys, Times, api, check_name, wrong_type};
 use crate::fault::Fault;
 
 /// When SET lets a key expire.
@@ -13,7 +13,7 @@ pub(crate) enum Expiry {
     /// Never.
     #[default]
     Never,
-    /// At the end of this microsecond.
+    /// At the end of this microsecond of the machine's clock.
     At(Timestamp),
     /// As before.
     Kept,
@@ -51,7 +51,8 @@ impl Condition {
 
 impl Keys {
     /// The text at a key.
-    pub(crate) fn get(&mut self, db: u8, key: &[u8], now: Timestamp) -> Result<Option<Vec<u8>>, Fault> {
+    pub(crate) fn get(&mut self, db: u8, key: &[u8], now: impl Into<Times>) -> Result<Option<Vec<u8>>, Fault> {
+        let now = now.into();
         self.table.sweep(now);
         match self.table.get(db, key, now).map(|entry| &entry.value) {
             None => Ok(None),
@@ -62,7 +63,8 @@ impl Keys {
     }
 
     /// The fields of the hash at a key.
-    pub(crate) fn data(&mut self, db: u8, key: &[u8], now: Timestamp) -> Result<Option<Data>, Fault> {
+    pub(crate) fn data(&mut self, db: u8, key: &[u8], now: impl Into<Times>) -> Result<Option<Data>, Fault> {
+        let now = now.into();
         self.table.sweep(now);
         match self.table.get(db, key, now).map(|entry| &entry.value) {
             None => Ok(None),
@@ -72,9 +74,17 @@ impl Keys {
     }
 
     /// Puts text at a key, in the place of whatever it holds; answers whether it did.
-    pub(crate) fn set(&mut self, db: u8, key: &[u8], text: &[u8], put: Put, now: Timestamp) -> Result<bool, Fault> {
+    pub(crate) fn set(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        text: &[u8],
+        put: Put,
+        now: impl Into<Times>,
+    ) -> Result<bool, Fault> {
+        let now = now.into();
         check_name(key)?;
-        let before = self.table.get(db, key, now).map(|entry| (entry.expires, entry.value.bytes()));
+        let before = self.table.get(db, key, now).map(|entry| (expires_by(entry, true, now), entry.value.bytes()));
         if put.only_if.is_some_and(|there| there != before.is_some()) {
             return Ok(false);
         }
@@ -96,7 +106,8 @@ impl Keys {
 
     /// Adds to the number at a key, 0 if there is none; answers the sum. A counter of seed 001 keeps the data
     /// beside it.
-    pub(crate) fn add(&mut self, db: u8, key: &[u8], number: i64, now: Timestamp) -> Result<i64, Fault> {
+    pub(crate) fn add(&mut self, db: u8, key: &[u8], number: i64, now: impl Into<Times>) -> Result<i64, Fault> {
+        let now = now.into();
         check_name(key)?;
         self.table.sweep(now);
         let before = match self.table.get(db, key, now).map(|entry| &entry.value) {
@@ -123,49 +134,71 @@ impl Keys {
     }
 
     /// Takes keys out; answers how many were there.
-    pub(crate) fn delete<'a>(&mut self, db: u8, keys: impl Iterator<Item = &'a [u8]>, now: Timestamp) -> i64 {
+    pub(crate) fn delete<'a>(&mut self, db: u8, keys: impl Iterator<Item = &'a [u8]>, now: impl Into<Times>) -> i64 {
+        let now = now.into();
         self.table.sweep(now);
         keys.map(|key| i64::from(self.table.remove(db, key).is_some_and(|entry| entry.lives(now)))).sum()
     }
 
     /// How many of the keys are there, each as often as it is named.
-    pub(crate) fn exist<'a>(&mut self, db: u8, keys: impl Iterator<Item = &'a [u8]>, now: Timestamp) -> i64 {
+    pub(crate) fn exist<'a>(&mut self, db: u8, keys: impl Iterator<Item = &'a [u8]>, now: impl Into<Times>) -> i64 {
+        let now = now.into();
         self.table.sweep(now);
         keys.map(|key| i64::from(self.table.get(db, key, now).is_some())).sum()
     }
 
     /// Whether a key holds what a limiter counted.
-    pub(crate) fn is_limiter(&self, db: u8, key: &[u8], now: Timestamp) -> bool {
+    pub(crate) fn is_limiter(&self, db: u8, key: &[u8], now: impl Into<Times>) -> bool {
+        let now = now.into();
         self.table.get(db, key, now).is_some_and(|entry| matches!(entry.value, Value::Limiter(_)))
     }
 
     /// The word for what a key holds.
-    pub(crate) fn kind(&mut self, db: u8, key: &[u8], now: Timestamp) -> &'static str {
+    pub(crate) fn kind(&mut self, db: u8, key: &[u8], now: impl Into<Times>) -> &'static str {
+        let now = now.into();
         self.table.sweep(now);
         self.table.get(db, key, now).map_or("none", |entry| entry.value.kind())
     }
 
-    /// Lets a key expire at the end of microsecond `at`; answers whether it does. One that is over is gone.
-    pub(crate) fn expire(&mut self, db: u8, key: &[u8], at: Timestamp, condition: Condition, now: Timestamp) -> bool {
+    /// Lets a key expire at the end of microsecond `at` of the machine's clock; answers whether it does. One that is over is gone.
+    pub(crate) fn expire(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        at: Timestamp,
+        condition: Condition,
+        now: impl Into<Times>,
+    ) -> bool {
+        let now = now.into();
         self.table.sweep(now);
         let Some(entry) = self.table.get(db, key, now) else { return false };
-        if !condition.holds(entry.expires, at) {
+        if !condition.holds(expires_by(entry, true, now), at) {
             return false;
         }
-        if at <= now {
+        if at <= now.wall {
             self.table.remove(db, key);
         } else {
-            self.table.change(db, key, now, |entry| entry.expires = Some(at));
+            self.table.change(db, key, now, |entry| {
+                let left = at.since(now.wall);
+                entry.expires = Some(if entry.by_wall { at } else { now.now.plus(left) });
+            });
         }
         true
     }
 
     /// The time a key has left, none if it does not expire; nothing if it is not there.
-    pub(crate) fn left(&mut self, db: u8, key: &[u8], now: Timestamp) -> Option<Option<Micros>> {
+    pub(crate) fn left(&mut self, db: u8, key: &[u8], now: impl Into<Times>) -> Option<Option<Micros>> {
+        let now = now.into();
         self.table.sweep(now);
         let entry = self.table.get(db, key, now)?;
-        Some(entry.expires.map(|expires| expires.since(now)))
+        Some(entry.expires.map(|expires| expires.since(now.by(entry.by_wall))))
     }
+}
+
+/// When an entry that is alive expires, by the machine's clock or by the other.
+fn expires_by(entry: &Entry, wall: bool, now: Times) -> Option<Timestamp> {
+    let left = entry.expires.map(|expires| (expires, expires.since(now.by(entry.by_wall))));
+    left.map(|(expires, left)| if entry.by_wall == wall { expires } else { now.by(wall).plus(left) })
 }
 
 #[cfg(test)]

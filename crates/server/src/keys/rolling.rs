@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tollgate_core::{Cell, KeyState, Limit, Micros, Policy, Timestamp};
 use tollgate_dialects::{Reply, Usage};
 
-use super::Keys;
 use super::entry::{Entry, Value, state_bytes};
 use super::limiter::{self, ROLLING, Spoken, Wrote, is_ahead, wrong_state};
+use super::{Keys, Times};
 use crate::fault::{Fault, quoted};
 
 /// The document's buckets, if a limit names none.
@@ -26,7 +26,7 @@ struct Own {
 struct Spot<'a> {
     db: u8,
     key: &'a [u8],
-    now: Timestamp,
+    times: Times,
     /// The time by the caller's clock.
     t: Timestamp,
 }
@@ -37,28 +37,28 @@ impl Keys {
         &mut self,
         spoken: &Spoken,
         keys: &[Vec<u8>],
-        now: Timestamp,
+        times: Times,
     ) -> Result<Option<Reply>, Fault> {
         let (db, call) = (spoken.db, &spoken.call);
-        let t = call.time(now)?;
+        let t = call.time(times.now)?;
         for (place, key) in keys.iter().enumerate() {
             if keys[..place].contains(key) {
                 return Err(Fault::wrong(format!("keys: expected each once, found {}", quoted(key))));
             }
-            let entry = self.table.get(db, key, now);
+            let entry = self.table.get(db, key, times);
             if entry.is_some_and(|entry| !matches!(entry.value, Value::Limiter(_))) {
                 return Err(wrong_state());
             }
         }
         let owns: Vec<Own> = call.policy().limits().iter().map(|limit| Own::new(limit)).collect::<Result<_, _>>()?;
-        let spots: Vec<Spot<'_>> = keys.iter().map(|key| Spot { db, key, now, t }).collect();
+        let spots: Vec<Spot<'_>> = keys.iter().map(|key| Spot { db, key, times, t }).collect();
         for (spot, own) in spots.iter().zip(&owns) {
             self.check_spot(spot, own)?;
         }
         let known = spots.iter().zip(&owns).all(|(spot, own)| self.knows_limit(spot, own));
         // What is shared may be the keys' own.
-        let mut shared = if known { KeyState::default() } else { self.overflow.state_of(spoken, now) };
-        if !known && !self.table.has_room(spoken.new_bytes() + state_bytes(&shared), now) {
+        let mut shared = if known { KeyState::default() } else { self.overflow.state_of(spoken, times.now) };
+        if !known && !self.table.has_room(spoken.new_bytes() + state_bytes(&shared), times) {
             return Ok(None);
         }
         let mut cells: Vec<Cell> = Vec::with_capacity(spots.len());
@@ -79,29 +79,29 @@ impl Keys {
     }
 
     fn knows_limit(&self, spot: &Spot<'_>, own: &Own) -> bool {
-        let entry = self.table.get(spot.db, spot.key, spot.now);
+        let entry = self.table.get(spot.db, spot.key, spot.times);
         let Some(Entry { value: Value::Limiter(limiter), .. }) = entry else { return false };
-        limiter.knows(SCOPE, &own.limit, spot.now)
+        limiter.knows(SCOPE, &own.limit, spot.times.now)
     }
 
     /// Refuses a key that has no place for its limit.
     fn check_spot(&self, spot: &Spot<'_>, own: &Own) -> Result<(), Fault> {
-        let entry = self.table.get(spot.db, spot.key, spot.now);
+        let (entry, now) = (self.table.get(spot.db, spot.key, spot.times), spot.times.now);
         let Some(Entry { value: Value::Limiter(limiter), .. }) = entry else { return Ok(()) };
-        limiter.check_place(SCOPE, spot.now)?;
-        let part = limiter.parts.iter().find(|part| *part.scope == *SCOPE && spot.now <= part.until);
+        limiter.check_place(SCOPE, now)?;
+        let part = limiter.parts.iter().find(|part| *part.scope == *SCOPE && now <= part.until);
         Ok(part.map_or(Ok(()), |part| part.state.check_place_for(&own.policy, spot.t))?)
     }
 
     /// The cell of a key's limit, which is fresh in the key until it is put back; none if the key does not know it.
     fn take_cell(&mut self, spot: &Spot<'_>, own: &Own, may_charge: bool) -> Option<Cell> {
-        let Spot { db, key, now, t } = *spot;
+        let (Spot { db, key, times, t }, now) = (*spot, spot.times.now);
         if !self.knows_limit(spot, own) {
             return None;
         }
         let tight =
-            may_charge && self.table.get(db, key, now).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
-        let taken = self.table.change(db, key, now, |entry| {
+            may_charge && self.table.get(db, key, times).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
+        let taken = self.table.change(db, key, times, |entry| {
             let Value::Limiter(limiter) = &mut entry.value else { return None };
             let part = limiter.part(SCOPE).filter(|part| now <= part.until)?;
             if tight {
@@ -119,12 +119,12 @@ impl Keys {
     }
 
     fn put_cell(&mut self, spot: &Spot<'_>, own: &Own, cell: Cell, charged: bool) {
-        let Spot { db, key, now, t } = *spot;
-        if charged && self.table.get(db, key, now).is_none() {
+        let (Spot { db, key, times, t }, now) = (*spot, spot.times.now);
+        if charged && self.table.get(db, key, times).is_none() {
             let limiter = Value::Limiter(Box::default());
             self.table.put(db, key, Entry::new(limiter, Some(now)));
         }
-        self.table.change(db, key, now, |entry| {
+        self.table.change(db, key, times, |entry| {
             let Value::Limiter(limiter) = &mut entry.value else { return };
             if !charged {
                 // What was taken goes back; what was not is not kept.

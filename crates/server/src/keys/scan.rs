@@ -1,9 +1,9 @@
 //! SCAN: all keys, bit by bit. A cursor is a place in an order that never changes, so no key is missed that
 //! stays, and none comes twice.
 
-use tollgate_core::{Timestamp, matches};
+use tollgate_core::matches;
 
-use super::Keys;
+use super::{Keys, Times};
 
 /// The most keys that one call looks at.
 const MOST: usize = 1_000;
@@ -27,7 +27,8 @@ pub(crate) struct Scan<'a> {
 
 impl Keys {
     /// Keys from the cursor on, and where to go on from there: 0 at the end.
-    pub(crate) fn scan(&mut self, db: u8, scan: &Scan<'_>, now: Timestamp) -> (u64, Vec<Vec<u8>>) {
+    pub(crate) fn scan(&mut self, db: u8, scan: &Scan<'_>, now: impl Into<Times>) -> (u64, Vec<Vec<u8>>) {
+        let now = now.into();
         self.table.sweep(now);
         let (mut found, mut seen, mut bytes, mut steps, mut last) = (Vec::new(), 0, 0, 0, 0);
         let most = scan.count.clamp(1, MOST);
@@ -52,6 +53,8 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+
+    use tollgate_core::Timestamp;
 
     use super::super::Put;
     use super::*;

@@ -12,8 +12,8 @@ use std::ops::Bound;
 
 use tollgate_core::Timestamp;
 
-use super::DATABASES;
 use super::entry::Entry;
+use super::{DATABASES, Times};
 use crate::fault::{Code, Fault};
 
 /// Entries that are looked at in passing.
@@ -27,14 +27,17 @@ const BITS: u32 = 52;
 #[derive(Debug)]
 pub(super) struct Table {
     databases: [BTreeMap<Place, Entry>; DATABASES],
-    /// When entries are looked at, and the database and place of each.
-    due: BTreeSet<(Timestamp, u8, u64)>,
+    /// When entries are looked at, those of each clock together.
+    due: BTreeSet<Due>,
     bytes: usize,
     cap: usize,
     secret: RandomState,
     /// What was changed since it was last asked for, if somebody wants to know.
     changes: Option<Vec<Change>>,
 }
+
+/// Whether by the machine's clock, when, and the database and place of the entry.
+type Due = (bool, Timestamp, u8, u64);
 
 /// What was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +99,7 @@ impl Ord for dyn Named + '_ {
 }
 
 /// What an entry takes beside its value: its place in both trees, which may be half empty, and its name.
-const ENTRY: usize = 2 * (size_of::<(Place, Entry)>() + size_of::<(Timestamp, u8, u64)>()) + 16;
+const ENTRY: usize = 2 * (size_of::<(Place, Entry)>() + size_of::<Due>()) + 16;
 
 /// What a key of that length takes beside its value.
 pub(super) const fn entry_bytes(name: usize) -> usize {
@@ -142,19 +145,13 @@ impl Table {
     }
 
     /// The entry of a key, if it is alive.
-    pub(super) fn get(&self, db: u8, key: &[u8], now: Timestamp) -> Option<&Entry> {
+    pub(super) fn get(&self, db: u8, key: &[u8], now: Times) -> Option<&Entry> {
         let entry = self.database(db)?.get(&(self.hash(key), key) as &dyn Named)?;
         Some(entry).filter(|entry| entry.lives(now))
     }
 
     /// Does `act` to the entry of a key, if it is alive: its value may change, and when it expires.
-    pub(super) fn change<R>(
-        &mut self,
-        db: u8,
-        key: &[u8],
-        now: Timestamp,
-        act: impl FnOnce(&mut Entry) -> R,
-    ) -> Option<R> {
+    pub(super) fn change<R>(&mut self, db: u8, key: &[u8], now: Times, act: impl FnOnce(&mut Entry) -> R) -> Option<R> {
         let hash = self.hash(key);
         let entry = self.databases.get_mut(usize::from(db))?.get_mut(&(hash, key) as &dyn Named)?;
         if !entry.lives(now) {
@@ -168,10 +165,10 @@ impl Table {
         if let Some(expires) = entry.expires
             && entry.due.is_none_or(|due| expires < due)
         {
-            let due = entry.due.replace(expires);
-            self.due.insert((expires, db, hash));
+            let (due, by_wall) = (entry.due.replace(expires), entry.by_wall);
+            self.due.insert((by_wall, expires, db, hash));
             if let Some(due) = due {
-                self.unfile(due, db, hash);
+                self.unfile((by_wall, due, db, hash));
             }
         }
         self.changed(db, key);
@@ -187,7 +184,7 @@ impl Table {
         self.bytes += entry_bytes(key.len()) + entry.value.bytes();
         entry.due = entry.expires;
         if let Some(due) = entry.due {
-            self.due.insert((due, db, hash));
+            self.due.insert((entry.by_wall, due, db, hash));
         }
         database.insert(Place { hash, key: key.into() }, entry);
     }
@@ -204,15 +201,16 @@ impl Table {
         let entry = self.databases.get_mut(usize::from(db))?.remove(&(hash, key) as &dyn Named)?;
         self.bytes = self.bytes.saturating_sub(entry_bytes(key.len()) + entry.value.bytes());
         if let Some(due) = entry.due {
-            self.unfile(due, db, hash);
+            self.unfile((entry.by_wall, due, db, hash));
         }
         Some(entry)
     }
 
     /// Forgets a time, unless another key of the same hash is filed under it.
-    fn unfile(&mut self, due: Timestamp, db: u8, hash: u64) {
-        if !self.at(db, hash).any(|(_, entry)| entry.due == Some(due)) {
-            self.due.remove(&(due, db, hash));
+    fn unfile(&mut self, filed: Due) {
+        let (by_wall, due, db, hash) = filed;
+        if !self.at(db, hash).any(|(_, entry)| entry.by_wall == by_wall && entry.due == Some(due)) {
+            self.due.remove(&filed);
         }
     }
 
@@ -230,7 +228,7 @@ impl Table {
     }
 
     /// Lets a few of the entries go that have expired.
-    pub(super) fn sweep(&mut self, now: Timestamp) {
+    pub(super) fn sweep(&mut self, now: Times) {
         for _ in 0..SWEPT {
             if !self.sweep_one(now) {
                 return;
@@ -239,7 +237,7 @@ impl Table {
     }
 
     /// Whether there is memory for `bytes` more, perhaps after entries that have expired went.
-    pub(super) fn has_room(&mut self, bytes: usize, now: Timestamp) -> bool {
+    pub(super) fn has_room(&mut self, bytes: usize, now: Times) -> bool {
         for _ in 0..SWEPT_FOR_ROOM {
             if !self.lacks(bytes) || !self.sweep_one(now) {
                 break;
@@ -254,7 +252,7 @@ impl Table {
     }
 
     /// The same for a plain key.
-    pub(super) fn need_room(&mut self, bytes: usize, now: Timestamp) -> Result<(), Fault> {
+    pub(super) fn need_room(&mut self, bytes: usize, now: Times) -> Result<(), Fault> {
         if self.has_room(bytes, now) {
             return Ok(());
         }
@@ -266,14 +264,18 @@ impl Table {
         Err(Fault::new(Code::Full, text))
     }
 
-    /// Looks at the entry that is due first; answers whether one was.
-    fn sweep_one(&mut self, now: Timestamp) -> bool {
-        let Some(first) = self.due.first().copied().filter(|(due, ..)| *due < now) else { return false };
+    /// Looks at the entry that is due first by one of the clocks; answers whether one was.
+    fn sweep_one(&mut self, now: Times) -> bool {
+        let first = |wall| {
+            let first = self.due.range((wall, Timestamp::default(), 0, 0)..).next().copied();
+            first.filter(|(by_wall, due, ..)| *by_wall == wall && *due < now.by(wall))
+        };
+        let Some(first) = first(false).or_else(|| first(true)) else { return false };
         self.due.remove(&first);
-        let (due, db, hash) = first;
+        let (by_wall, due, db, hash) = first;
         let filed: Vec<(Box<[u8]>, bool)> = self
             .at(db, hash)
-            .filter(|(_, entry)| entry.due == Some(due))
+            .filter(|(_, entry)| entry.by_wall == by_wall && entry.due == Some(due))
             .map(|(key, entry)| (key.into(), entry.lives(now)))
             .collect();
         for (key, lives) in filed {
@@ -283,7 +285,7 @@ impl Table {
                 && let Some(entry) = database.get_mut(&(hash, &*key) as &dyn Named)
             {
                 entry.due = entry.expires;
-                self.due.extend(entry.due.map(|due| (due, db, hash)));
+                self.due.extend(entry.due.map(|due| (by_wall, due, db, hash)));
             }
         }
         true
@@ -303,7 +305,7 @@ impl Table {
         for (place, entry) in gone {
             self.bytes = self.bytes.saturating_sub(entry_bytes(place.key.len()) + entry.value.bytes());
             if let Some(due) = entry.due {
-                self.due.remove(&(due, db, place.hash));
+                self.due.remove(&(entry.by_wall, due, db, place.hash));
             }
         }
     }
@@ -334,12 +336,12 @@ mod tests {
 
     const NOW: u64 = 1_700_000_000_000_000;
 
-    fn t(us: u64) -> Timestamp {
-        Timestamp::saturating(us)
+    fn t(us: u64) -> Times {
+        Timestamp::saturating(us).into()
     }
 
     fn put(table: &mut Table, key: &str, expires: Option<u64>) {
-        table.put(0, key.as_bytes(), Entry::new(Value::Number(1), expires.map(t)));
+        table.put(0, key.as_bytes(), Entry::new(Value::Number(1), expires.map(Timestamp::saturating)));
     }
 
     #[test]
@@ -357,7 +359,7 @@ mod tests {
     fn what_has_expired_goes_bit_by_bit_and_what_lives_longer_stays() {
         let mut table = Table::new(1 << 20);
         (0..100).for_each(|place| put(&mut table, &format!("k{place}"), Some(NOW + place)));
-        table.change(0, b"k0", t(NOW), |entry| entry.expires = Some(t(NOW + 500)));
+        table.change(0, b"k0", t(NOW), |entry| entry.expires = Some(Timestamp::saturating(NOW + 500)));
         table.sweep(t(NOW + 50));
         // One of the eight was filed anew.
         assert_eq!(table.len(0), 93);
@@ -365,7 +367,7 @@ mod tests {
         assert_eq!(table.len(0), 51);
         assert!(table.get(0, b"k0", t(NOW + 500)).is_some());
         // A life that gets shorter is noticed.
-        table.change(0, b"k0", t(NOW + 50), |entry| entry.expires = Some(t(NOW + 51)));
+        table.change(0, b"k0", t(NOW + 50), |entry| entry.expires = Some(Timestamp::saturating(NOW + 51)));
         (0..100).for_each(|_| table.sweep(t(NOW + 1_000)));
         assert_eq!((table.len(0), table.bytes(), table.due.len()), (0, 0, 0));
     }
@@ -388,7 +390,7 @@ mod tests {
     fn a_flush_leaves_other_databases_alone() {
         let mut table = Table::new(1 << 20);
         for db in 0..3 {
-            table.put(db, b"a", Entry::new(Value::of(b"some text"), Some(t(NOW))));
+            table.put(db, b"a", Entry::new(Value::of(b"some text"), Some(Timestamp::saturating(NOW))));
             table.put(db, b"b", Entry::new(Value::of(b"12"), None));
         }
         let whole = table.bytes();
@@ -425,7 +427,11 @@ mod tests {
         let taken = allocation_counter::measure(|| {
             for place in 0..20_000u64 {
                 let text = vec![b'x'; (place % 50) as usize];
-                table.put(0, format!("key:{place}").as_bytes(), Entry::new(Value::of(&text), Some(t(NOW + place))));
+                table.put(
+                    0,
+                    format!("key:{place}").as_bytes(),
+                    Entry::new(Value::of(&text), Some(Timestamp::saturating(NOW + place))),
+                );
             }
             // Trees that have become sparse.
             for place in (0..20_000u64).filter(|place| place % 3 != 0) {

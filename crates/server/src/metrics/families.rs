@@ -143,6 +143,12 @@ fn config(desk: &Desk) -> Vec<Family> {
             Values::gauge(f64::from(u8::from(reloads.is_invalid()))),
         ),
         family("tollgate_banned_keys", "Keys that are banned", Values::gauge(desk.banned() as f64)),
+        family("tollgate_ban_bytes", "Bytes that bans take", Values::gauge(desk.bans.bytes() as f64)),
+        family(
+            "tollgate_bans_without_room",
+            "Bans that were not begun, since there was no room for them",
+            Values::counter(desk.bans.without_room()),
+        ),
     ]
 }
 

@@ -206,3 +206,71 @@ fn a_server_that_cannot_write_its_last_snapshot_ends_all_the_same() {
     let mut after = start(keeping(), &clock, &disk);
     assert_eq!(after.remaining("TG.PEEK k local"), 4);
 }
+
+/// Starts are tried on a disk with less and less room.
+#[test]
+fn a_start_on_a_full_disk_decides_and_keeps_what_was_kept() {
+    for room in (0..400).step_by(7) {
+        let (disk, clock) = (Emulated::new(1), clock());
+        let mut running = start(keeping(), &clock, &disk);
+        assert_eq!(running.remaining("TG.CHECK k local"), 4);
+        // One half of them is killed, the other is stopped.
+        let disk = if room % 2 == 0 { Emulated::with(2, disk.files()) } else { disk };
+        running.server.stop();
+        disk.set_room(Some(room));
+        let stop = Keeping { on_full_disk: OnFullDisk::Stop, ..keeping() };
+        let stopped = Server::start_with_disk(settings(Some(stop)), &clock, std::sync::Arc::new(disk.clone()));
+        if room == 0 {
+            let why = stopped.map(|_| ()).unwrap_err().to_string();
+            assert!(why.contains("failed"), "{why}");
+        } else if let Ok(server) = stopped {
+            server.stop();
+        }
+        disk.set_room(Some(room));
+        let mut running = start(keeping(), &clock, &disk);
+        assert_eq!(running.ask("TG.CHECK k local SOURCE"), "*7 :1 :1 :3 :0 :86400000000 :0 $4 home", "{room}");
+        if room == 0 {
+            assert_eq!(health(&running), "tollgate_journal_health 1.0");
+            let ready = get(&running, "/readyz");
+            assert!(ready.contains("nothing is kept over a restart: the disk is full"), "{ready}");
+            assert!(running.server.snapshot().unwrap().recv().unwrap().is_err());
+        }
+        // What was kept is there for who starts next, wherever this one is killed.
+        let mut after = start(keeping(), &clock, &Emulated::with(3, disk.files()));
+        let left = after.remaining("TG.PEEK k local");
+        assert!(left == 4 || left == 3 && room > 0, "{room}: {left}");
+        disk.set_room(None);
+        running.server.snapshot().unwrap().recv().unwrap().unwrap();
+        assert_eq!(health(&running), "tollgate_journal_health 0.0");
+        assert_eq!(running.remaining("TG.CHECK k local"), 2);
+        let mut after = start(keeping(), &clock, &Emulated::with(4, disk.files()));
+        assert_eq!(after.remaining("TG.PEEK k local"), 2, "{room}");
+        running.server.stop();
+        assert_eq!(start(keeping(), &clock, &disk).remaining("TG.PEEK k local"), 2, "{room}");
+    }
+}
+
+#[test]
+fn the_first_start_of_all_may_be_on_a_full_disk() {
+    for room in (0..500).step_by(11) {
+        let (disk, clock) = (Emulated::new(1), clock());
+        disk.set_room(Some(room));
+        let mut running = start(keeping(), &clock, &disk);
+        assert_eq!(running.remaining("TG.CHECK k local"), 4, "{room}");
+        assert_eq!(
+            start(keeping(), &clock, &Emulated::with(2, disk.files())).remaining("TG.PEEK k local"),
+            5,
+            "{room}"
+        );
+        assert!(running.server.snapshot().unwrap().recv().unwrap().is_err(), "{room}");
+        start(keeping(), &clock, &Emulated::with(3, disk.files())).server.stop();
+        disk.set_room(None);
+        running.server.snapshot().unwrap().recv().unwrap().unwrap();
+        assert_eq!(running.remaining("TG.CHECK k local"), 3);
+        assert_eq!(
+            start(keeping(), &clock, &Emulated::with(4, disk.files())).remaining("TG.PEEK k local"),
+            3,
+            "{room}"
+        );
+    }
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate_core::{Micros, Policy, Timestamp};
+use tollgate_core::{Clock, Micros, Policy, Timestamp};
 use tollgate_memory::LEAST_CAP;
 use tollgate_redis::Redis;
 use tollgate_server::{Fsync, Keeping, Persist, Server, Settings, StartError};
@@ -244,9 +244,11 @@ fn states_longer_than_a_frame_are_kept_in_pieces() {
             assert!(running.client.reply().unwrap().starts_with("*6 :1"), "{batch}");
         }
     }
-    // A refund tells all that the key remembers.
-    let at = T + 5;
-    assert_eq!(running.ask(&format!("TG.REFUND k 1000000/d~sliding 1 {at}")), ":1");
+    // A charge by a clock that was set back tells all that the key remembers.
+    let at = clock.now();
+    clock.set(Timestamp::saturating(T - 10_000_000));
+    assert!(running.remaining("TG.CHECK k 1000000/d~sliding") > 0);
+    clock.set(at);
     assert!(running.remaining("TG.CHECK k 1000000/d~sliding") > 0);
     let look = running.ask("TG.PEEK k 1000000/d~sliding FULL");
     let journal = names(&dir).into_iter().rfind(|name| name.starts_with("journal-")).unwrap();
@@ -255,4 +257,131 @@ fn states_longer_than_a_frame_are_kept_in_pieces() {
     assert_eq!(killed.ask("TG.PEEK k 1000000/d~sliding FULL"), look);
     running.server.stop();
     assert_eq!(Running::on(&dir, &clock).ask("TG.PEEK k 1000000/d~sliding FULL"), look);
+}
+
+/// Bytes of all journals of a directory.
+fn journal_bytes(dir: &Path) -> u64 {
+    let journals = names(dir).into_iter().filter(|name| name.starts_with("journal-"));
+    journals.map(|name| fs::metadata(dir.join(name)).unwrap().len()).sum()
+}
+
+#[test]
+fn a_server_that_was_killed_knows_of_refunds_what_one_that_was_not_knows() {
+    let (dir, clock) = (place("refunds"), clock());
+    let mut running = Running::on(&dir, &clock);
+    let mut forever = Running::start(settings(None), &clock);
+    let more = ["10/min~sliding~spacing=1s", "7/s~gcra,~10/min~gcra~spacing=1s,~20/h~sliding"];
+    let policies = || ALGORITHMS.iter().chain(&more);
+    // Units of which time has paid back some, all that was charged, and more than is held.
+    for (round, units) in [1, 2, 5, 99].into_iter().enumerate() {
+        let at = clock.now().get();
+        for policy in policies() {
+            let charge = format!("TG.CHECK k {policy} COST 5 MODE nary");
+            assert_eq!(running.ask(&charge), forever.ask(&charge), "{policy}");
+        }
+        clock.advance(Micros::new(700_000));
+        for policy in policies() {
+            let refund = format!("TG.REFUND k {policy} {units} {at}");
+            assert_eq!(running.ask(&refund), forever.ask(&refund), "{policy}");
+        }
+        let mut killed = Running::on(&copied(&dir, &format!("refunds-{round}")), &clock);
+        for policy in policies() {
+            let look = format!("TG.PEEK k {policy} FULL");
+            assert_eq!(killed.ask(&look), forever.ask(&look), "{policy} after {units} units");
+        }
+        seconds(&clock, 4);
+    }
+}
+
+#[test]
+fn a_refund_takes_as_much_of_the_journal_as_it_says_and_nothing_if_it_gives_nothing_back() {
+    const EVENTS: u64 = 2_000;
+    let (dir, clock) = (place("refund-bytes"), clock());
+    let mut running = Running::on(&dir, &clock);
+    for _ in 0..EVENTS {
+        clock.advance(Micros::new(1));
+        assert!(running.ask("TG.CHECK k 1000000/h~sliding").starts_with("*6 :1"));
+    }
+    let before = journal_bytes(&dir);
+    for _ in 0..50 {
+        assert_eq!(running.ask(&format!("TG.REFUND k 1000000/h~sliding 1 {}", T + 5)), ":1");
+    }
+    let after = journal_bytes(&dir);
+    assert!((1_000..10_000).contains(&(after - before)), "{}", after - before);
+    // All that is written is that the journal was synced, now and then.
+    for _ in 0..50 {
+        assert_eq!(running.ask(&format!("TG.REFUND k 1000000/h~sliding 1 {}", T - 3_700_000_000)), ":0");
+        assert_eq!(running.ask(&format!("TG.REFUND other 1000000/h~sliding 1 {}", T + 5)), ":0");
+    }
+    assert!(journal_bytes(&dir) - after < 1_000, "{}", journal_bytes(&dir) - after);
+}
+
+#[test]
+fn a_clock_that_was_once_ahead_has_each_key_told_whole_once() {
+    const EVENTS: u64 = 2_000;
+    const TWO_DAYS: u64 = 2 * 86_400_000_000;
+    let (dir, clock) = (place("once-ahead"), clock());
+    let mut running = Running::on(&dir, &clock);
+    let mut forever = Running::start(settings(None), &clock);
+    let sliding = "1000000/h~sliding";
+    for _ in 0..EVENTS {
+        clock.advance(Micros::new(1));
+        assert!(running.ask(&format!("TG.CHECK k {sliding}")).starts_with("*6 :1"));
+        forever.ask(&format!("TG.CHECK k {sliding}"));
+    }
+    let now = clock.now();
+    clock.set(Timestamp::saturating(now.get() + TWO_DAYS));
+    let charge = |running: &mut Running, forever: &mut Running, key: &str| {
+        for policy in ALGORITHMS.iter().chain(&[sliding]) {
+            let charge = format!("TG.CHECK {key} {policy} COST 4");
+            assert_eq!(running.ask(&charge), forever.ask(&charge), "{policy}");
+        }
+    };
+    charge(&mut running, &mut forever, "other");
+    clock.set(now);
+    for start in 0..3 {
+        // The log is told once under each policy, then what is charged, refused and given back.
+        let before = journal_bytes(&dir);
+        for _ in 0..50 {
+            seconds(&clock, 1);
+            charge(&mut running, &mut forever, "k");
+            charge(&mut running, &mut forever, "other");
+            let refund = format!("TG.REFUND k {sliding} 1 {}", clock.now().get());
+            assert_eq!(running.ask(&refund), forever.ask(&refund));
+        }
+        let grown = journal_bytes(&dir) - before;
+        assert!(grown < 500_000, "{grown} after {start} starts");
+        let mut killed = Running::on(&copied(&dir, &format!("once-ahead-{start}")), &clock);
+        for key in ["k", "other"] {
+            for policy in ALGORITHMS.iter().chain(&[sliding]) {
+                let look = format!("TG.PEEK {key} {policy} FULL");
+                assert_eq!(killed.ask(&look), forever.ask(&look), "{key} {policy}");
+            }
+        }
+        running.server.stop();
+        running = Running::on(&dir, &clock);
+    }
+}
+
+#[test]
+fn keys_that_expired_by_a_clock_that_was_set_are_as_they_were_after_a_restart() {
+    let (dir, clock) = (place("wall"), clock());
+    let mut running = Running::on(&dir, &clock);
+    clock.set_wall(Timestamp::saturating(T - 600_000_000));
+    // Text that has expired makes room for a limiter.
+    assert_eq!(running.ask("SET k x PX 100"), "+OK");
+    assert_eq!(running.ask("INCR c"), ":1");
+    assert_eq!(running.ask("EXPIREAT c 1699999500"), ":1");
+    clock.advance(Micros::new(200_000));
+    let first = running.ask("FCALL fixed_window 1 k 1 60");
+    let second = running.ask("FCALL fixed_window 1 k 1 60");
+    assert_ne!(first, second);
+    for _ in 0..2 {
+        let mut killed = Running::on(&copied(&dir, "wall-killed"), &clock);
+        assert_eq!(killed.ask("FCALL fixed_window 1 k 1 60"), second);
+        assert_eq!(killed.ask("PTTL c"), ":59800");
+        assert_eq!(killed.ask("PTTL k"), ":60000");
+        running.server.stop();
+        running = Running::on(&dir, &clock);
+    }
 }

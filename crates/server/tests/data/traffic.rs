@@ -79,6 +79,9 @@ fn native(dice: &mut Dice, at: &[u64]) -> Vec<String> {
         7 => words(&["TG.PEEK", &key, policy, "COST", cost, "NAME", name, "FULL"]),
         8 | 9 => {
             let units = dice.pick(&["1", "2", "5"]);
+            // Mostly of late: what was charged long ago is not held any more.
+            let from = if dice.below(4) == 0 { 0 } else { at.len().saturating_sub(6) };
+            let at = &at[from..];
             let at = at.get(dice.below(at.len().max(1) as u64) as usize).copied().unwrap_or_default();
             words(&["TG.REFUND", &key, policy, units, &at.to_string(), "NAME", name])
         }

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::support::Desk;
+use tollgate_core::{Micros, Timestamp};
+
+use crate::support::{Desk, T};
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const NO_NUMBER: &str = "-ERR value is not an integer or out of range";
@@ -272,4 +274,48 @@ fn replies_to_one_exec_are_bounded() {
     let (not_run, whole) = (reply.matches("-ERR not run: expected at most").count(), reply.matches("$100000").count());
     assert_eq!((not_run, whole), (10, 11));
     desk.expect(&[("EXISTS n", ":0")]);
+}
+
+#[test]
+fn plain_keys_expire_by_the_machines_clock_and_limiters_do_not() {
+    const HOUR: u64 = 3_600_000_000;
+    let mut desk = Desk::new();
+    desk.login();
+    let wall = |desk: &Desk, us: u64| desk.clock.set_wall(Timestamp::saturating(us));
+    let decided = [desk.ask("FCALL fixed_window 1 f 1 60"), desk.ask("FCALL fixed_window 1 f 1 60")];
+    assert_ne!(decided[0], decided[1]);
+    desk.expect(&[("SET old x EX 7200", "+OK"), ("SET new x PX 100", "+OK")]);
+    assert!(desk.ask("FCALL api_counter 1 {api:t} 2").starts_with("*5 :1 :1 "));
+    // Set back by ten minutes, as an operator does.
+    wall(&desk, T - 600_000_000);
+    desk.expect(&[
+        ("TIME", "*2 $10 1699999440 $1 0"),
+        ("INCR c", ":1"),
+        ("EXPIREAT c 1699999500", ":1"),
+        ("INCR c", ":2"),
+        ("TTL c", ":60"),
+        ("SET s x EXAT 1699999450", "+OK"),
+        ("SET s y KEEPTTL", "+OK"),
+        ("PTTL s", ":10000"),
+        ("PTTL old", ":7800000"),
+        ("PTTL new", ":600100"),
+        ("PTTL f", ":60000"),
+        ("EXPIREAT f 1699999470", ":1"),
+        ("PTTL f", ":30000"),
+    ]);
+    assert!(desk.ask("FCALL api_counter 1 {api:t} 2").starts_with("*5 :1 :2 "));
+    assert_eq!(desk.ask("FCALL fixed_window 1 f 1 60"), decided[1]);
+    // Text that is put in a limiter's place lives on as long, by the other clock.
+    desk.expect(&[("SET f x KEEPTTL", "+OK"), ("PTTL f", ":60000"), ("DEL f", ":1")]);
+    assert_eq!(desk.ask("FCALL fixed_window 1 f 1 60"), decided[0]);
+    // Set ahead: what limiters remember is not forgotten before its time.
+    wall(&desk, T + HOUR);
+    desk.expect(&[("GET c", "$-1"), ("GET s", "$-1"), ("GET new", "$-1"), ("PTTL old", ":3600000")]);
+    assert_eq!(desk.ask("FCALL fixed_window 1 f 1 60"), decided[1]);
+    desk.expect(&[("PTTL f", ":60000"), ("GET {api:t}:14", "$1 2")]);
+    // And not kept beyond it.
+    wall(&desk, T - HOUR);
+    desk.clock.advance(Micros::new(60_000_001));
+    desk.expect(&[("EXISTS f", ":0"), ("EXISTS {api:t}:14", ":0"), ("DBSIZE", ":2")]);
+    assert_eq!(desk.ask("FCALL fixed_window 1 f 1 60"), decided[0]);
 }

@@ -1,11 +1,15 @@
 //! Who is banned under which policy, until when, and for the how manieth time.
 //!
 //! A ban lasts twice as long as the one before it, up to a longest, unless its key kept quiet for the longest
-//! ban since the last one ended. There are at most so many: beyond, the one that ends first is forgotten, and
-//! those that have ended are the first of them.
+//! ban since the last one ended. Their bytes are counted, and are a part of those for keys. If there is no room for
+//! another, bans that have ended are forgotten, the first to end first; one that holds never is. If that is not enough,
+//! no ban begins: the limits refuse as before.
+//!
+//! A ban that ends later than its policy's longest one would, begun now, was begun by a clock that was ahead. It is
+//! corrected to that.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tollgate_config::Ban;
@@ -13,8 +17,12 @@ use tollgate_core::{Micros, Timestamp};
 
 use crate::data::Note;
 
-/// The most keys that are remembered.
-pub(super) const MOST: usize = 100_000;
+/// What a ban takes beside the bytes of its key: its places in a table and in a tree, both of which may be half empty,
+/// and what goes with every piece of memory.
+const BAN: usize = 3 * size_of::<(Arc<[u8]>, Banned)>()
+    + 2 * size_of::<(Timestamp, Arc<str>, Arc<[u8]>)>()
+    + 2 * size_of::<usize>()
+    + 32;
 
 /// The bans of a server.
 #[derive(Debug)]
@@ -22,14 +30,22 @@ pub(crate) struct Bans {
     table: RwLock<Table>,
     /// How many there are: most servers have none, and need not look.
     count: AtomicUsize,
-    most: usize,
+    /// Bytes that they may take.
+    cap: usize,
+    /// Bans that were not begun for lack of room.
+    without_room: AtomicU64,
 }
+
+/// There is no room for another ban.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom;
 
 #[derive(Debug, Default)]
 struct Table {
     by_policy: HashMap<Arc<str>, HashMap<Arc<[u8]>, Banned>>,
     /// The same by their ends.
     by_end: BTreeSet<(Timestamp, Arc<str>, Arc<[u8]>)>,
+    bytes: usize,
 }
 
 /// A ban.
@@ -41,19 +57,14 @@ pub(crate) struct Banned {
     pub(crate) level: u32,
 }
 
-impl Default for Bans {
-    fn default() -> Self {
-        Self::with_room(MOST)
-    }
-}
-
 impl Bans {
-    /// At most so many.
-    pub(super) fn with_room(most: usize) -> Self {
-        Self { table: RwLock::default(), count: AtomicUsize::new(0), most }
+    /// So many bytes of them.
+    pub(crate) fn with_room(cap: usize) -> Self {
+        let (count, without_room) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self { table: RwLock::default(), count, cap, without_room }
     }
 
-    /// What was kept over a restart.
+    /// What was kept over a restart, all of it.
     pub(crate) fn restore(&self, notes: Vec<Note>) {
         let mut table = self.write();
         for note in notes {
@@ -61,16 +72,22 @@ impl Bans {
             if level == 0 {
                 table.remove(&policy, &key);
             } else {
-                table.put(&policy, &key, Banned { until, level }, self.most);
+                table.put(&policy, &key, Banned { until, level });
             }
         }
         self.count.store(table.by_end.len(), Ordering::Release);
     }
 
-    /// How much longer a key is banned; nothing if it is not.
-    pub(crate) fn left(&self, policy: &str, key: &[u8], now: Timestamp) -> Option<Micros> {
-        let banned = self.get(policy, key)?;
-        (now < banned.until).then(|| banned.until.since(now))
+    /// How much longer a key is banned, and the ban if it had to be corrected; nothing if it is not.
+    pub(crate) fn left(&self, policy: &str, key: &[u8], ban: &Ban, now: Timestamp) -> Option<(Micros, Option<Banned>)> {
+        let banned = self.get(policy, key).filter(|banned| now < banned.until)?;
+        let latest = now.plus(ban.most);
+        if banned.until <= latest {
+            return Some((banned.until.since(now), None));
+        }
+        let corrected = Banned { until: latest, ..banned };
+        self.write().put(policy, key, corrected);
+        Some((ban.most, Some(corrected)))
     }
 
     /// A key's last ban, which may have ended.
@@ -82,19 +99,45 @@ impl Bans {
     }
 
     /// Bans a key, unless it is banned already. Answers the ban that was begun.
-    pub(crate) fn begin(&self, policy: &str, key: &[u8], ban: &Ban, now: Timestamp) -> Option<Banned> {
+    pub(crate) fn begin(&self, policy: &str, key: &[u8], ban: &Ban, now: Timestamp) -> Result<Option<Banned>, NoRoom> {
         let mut table = self.write();
         let last = table.by_policy.get(policy).and_then(|keys| keys.get(key)).copied();
         let level = match last {
             // Somebody else's refusal came first.
-            Some(last) if now < last.until => return None,
+            Some(last) if now < last.until => return Ok(None),
             Some(last) if now < last.until.plus(ban.most) => last.level.saturating_add(1),
             _ => 1,
         };
         let banned = Banned { until: now.plus(lasts(ban, level)), level };
-        table.put(policy, key, banned, self.most);
+        let has_room = last.is_some() || table.make_room(bytes(key), self.cap, now);
+        if has_room {
+            table.put(policy, key, banned);
+        }
         self.count.store(table.by_end.len(), Ordering::Release);
-        Some(banned)
+        if !has_room {
+            self.without_room.fetch_add(1, Ordering::Relaxed);
+            return Err(NoRoom);
+        }
+        Ok(Some(banned))
+    }
+
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.read().bytes
+    }
+
+    /// Bans that were not begun for lack of room.
+    pub(crate) fn without_room(&self) -> u64 {
+        self.without_room.load(Ordering::Relaxed)
+    }
+
+    /// All of them, the one that ends first in front: policy, key and ban.
+    pub(crate) fn each(&self, tell: &mut dyn FnMut(&str, &[u8], Banned)) {
+        let table = self.read();
+        for (until, policy, key) in &table.by_end {
+            let level = table.by_policy.get(policy).and_then(|keys| keys.get(key)).map_or(1, |banned| banned.level);
+            tell(policy, key, Banned { until: *until, level });
+        }
     }
 
     /// Forgets a key, and that it ever was banned. Answers whether there was anything to forget.
@@ -125,6 +168,10 @@ impl Bans {
     }
 }
 
+fn bytes(key: &[u8]) -> usize {
+    BAN + key.len()
+}
+
 /// How long the ban of a level lasts.
 fn lasts(ban: &Ban, level: u32) -> Micros {
     let times = 1u64.checked_shl(level.saturating_sub(1)).unwrap_or(u64::MAX);
@@ -132,7 +179,17 @@ fn lasts(ban: &Ban, level: u32) -> Micros {
 }
 
 impl Table {
-    fn put(&mut self, policy: &str, key: &[u8], banned: Banned, most: usize) {
+    /// Whether there is room for so many bytes, after bans that have ended went if need be.
+    fn make_room(&mut self, bytes: usize, cap: usize, now: Timestamp) -> bool {
+        while self.bytes + bytes > cap {
+            let ended = self.by_end.first().is_some_and(|(until, ..)| *until <= now);
+            let Some((_, policy, key)) = ended.then(|| self.by_end.pop_first()).flatten() else { return false };
+            self.forget(&policy, &key);
+        }
+        true
+    }
+
+    fn put(&mut self, policy: &str, key: &[u8], banned: Banned) {
         self.remove(policy, key);
         let policy = match self.by_policy.get_key_value(policy) {
             Some((policy, _)) => Arc::clone(policy),
@@ -140,12 +197,8 @@ impl Table {
         };
         let key: Arc<[u8]> = key.into();
         self.by_end.insert((banned.until, Arc::clone(&policy), Arc::clone(&key)));
+        self.bytes += bytes(&key);
         self.by_policy.entry(policy).or_default().insert(key, banned);
-        while self.by_end.len() > most
-            && let Some((_, policy, key)) = self.by_end.pop_first()
-        {
-            self.forget(&policy, &key);
-        }
     }
 
     fn remove(&mut self, policy: &str, key: &[u8]) -> bool {
@@ -158,6 +211,7 @@ impl Table {
         let name = Arc::clone(self.by_policy.get_key_value(policy)?.0);
         let keys = self.by_policy.get_mut(policy)?;
         let (key, banned) = keys.remove_entry(key)?;
+        self.bytes = self.bytes.saturating_sub(bytes(&key));
         if keys.is_empty() {
             self.by_policy.remove(policy);
         }

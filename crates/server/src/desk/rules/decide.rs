@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use tollgate_config::Ban;
 use tollgate_core::{Decision, Detail, Micros, Mode, Request, Source, StoreError, Timestamp, Wait};
 
-use super::{Banned, Banning, Overriding, Rule, Rules};
+use super::{Banned, Banning, NoRoom, Overriding, Rule, Rules};
 use crate::audit::{Event, Outcome, What};
 use crate::data::Note;
 use crate::desk::{Desk, Known};
@@ -52,11 +53,34 @@ impl Desk {
             return Said::Deny;
         }
         // Who refuses nobody bans nobody, and holds nobody to a ban.
-        if rules.ban.is_some() && !rules.shadow {
-            let left = self.bans.left(known.policy.name(), key, self.clock.now());
-            return left.map_or(Said::Nothing, Said::Banned);
+        if let Some(banning) = rules.ban.as_ref().filter(|_| !rules.shadow) {
+            let policy = known.policy.name();
+            return self.banned_for(policy, key, &banning.ban).map_or(Said::Nothing, Said::Banned);
         }
         Said::Nothing
+    }
+
+    /// How much longer a key is banned; a ban that had to be corrected is kept so.
+    fn banned_for(&self, policy: &str, key: &[u8], ban: &Ban) -> Option<Micros> {
+        let (left, corrected) = self.bans.left(policy, key, ban, self.clock.now())?;
+        if let Some(Banned { until, level }) = corrected {
+            self.home.note(&Note::Ban { policy: policy.to_owned(), key: key.to_vec(), until, level });
+        }
+        Some(left)
+    }
+
+    /// Corrects the bans that a start found, as far as their policies ban.
+    pub(in crate::desk) fn correct_bans(&self) {
+        let generation = self.generation();
+        let mut found: Vec<(Arc<Known>, Vec<u8>)> = Vec::new();
+        self.bans.each(&mut |policy, key, _| {
+            found.extend(generation.find(policy).map(|known| (Arc::clone(known), key.to_vec())))
+        });
+        for (known, key) in found {
+            if let Some(Banning { ban, .. }) = known.rules.as_ref().and_then(|rules| rules.ban.as_ref()) {
+                self.banned_for(known.policy.name(), &key, ban);
+            }
+        }
     }
 
     /// The limits that a key has instead of the policy's.
@@ -176,7 +200,16 @@ impl Desk {
             return Ok(());
         }
         let now = self.clock.now();
-        if let Some(begun) = self.bans.begin(known.policy.name(), key, ban, now) {
+        let begun = self.bans.begin(known.policy.name(), key, ban, now).unwrap_or_else(|NoRoom| {
+            // Told at the first and then ever less often; the metrics tell of each.
+            let count = self.bans.without_room();
+            if count.is_power_of_two() {
+                let (policy, bytes) = (known.policy.name(), self.bans.bytes());
+                self.log.warn("ban_without_room", &[("policy", &policy), ("bytes", &bytes), ("count", &count)]);
+            }
+            None
+        });
+        if let Some(begun) = begun {
             self.counts(known).ban();
             let wait = Wait::After(begun.until.since(now));
             decision.retry_after = decision.retry_after.max(wait);

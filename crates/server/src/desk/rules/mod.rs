@@ -28,7 +28,7 @@ use std::sync::Arc;
 use tollgate_config::{Ban, Entry};
 use tollgate_core::{Policy, StoreError};
 
-pub(crate) use bans::{Banned, Bans};
+pub(crate) use bans::{Banned, Bans, NoRoom};
 pub(crate) use candidate::{Candidate, Flips};
 pub(crate) use decide::Verdict;
 pub(crate) use facts::{Facts, moment};

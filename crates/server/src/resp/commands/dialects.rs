@@ -10,7 +10,7 @@ use tollgate_redis::{Custom, Output, Redis};
 use super::{Asked, Turn, functions, native};
 use crate::desk::Home;
 use crate::fault::{Code, Fault};
-use crate::keys::{Keys, Spoken};
+use crate::keys::{Keys, Spoken, Times};
 use crate::resp::writer::Writer;
 use crate::shared::Shared;
 
@@ -87,9 +87,9 @@ pub(super) fn throttle(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
 
 /// Decides a call on the keys that are held.
 pub(super) fn decide(shared: &Shared, spoken: &Spoken, keys: &mut Keys, out: &mut Writer) {
-    let now = shared.desk.clock.now();
+    let now = Times::of(&*shared.desk.clock);
     let decided = keys.decide(spoken, now);
-    shared.desk.home.spoken(keys, spoken, now);
+    shared.desk.home.spoken(keys, spoken, now.now);
     match decided {
         Ok(reply) => out.reply(&reply),
         Err(fault) => out.fault(&fault),

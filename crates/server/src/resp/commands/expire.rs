@@ -26,7 +26,7 @@ pub(super) fn pexpire_at(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fau
 fn run(turn: &mut Turn<'_>, keys: &mut Keys, name: &str, seconds: bool, absolute: bool) -> Result<(), Fault> {
     let condition = condition(turn)?;
     let now = now(turn);
-    let at = expiry(integer(turn.args.at(2))?, seconds, absolute, now);
+    let at = expiry(integer(turn.args.at(2))?, seconds, absolute, now.wall);
     let at = at.ok_or_else(|| Fault::wrong(format!("invalid expire time in '{name}' command")))?;
     may_forget(turn, keys, turn.args.at(1))?;
     let done = keys.expire(turn.session.db, turn.args.at(1), at, condition, now);

@@ -8,7 +8,7 @@ use super::config::cap;
 use super::hello::REDIS_VERSION;
 use crate::desk::Home;
 use crate::fault::Fault;
-use crate::keys::{DATABASES, Keys};
+use crate::keys::{DATABASES, Keys, Times};
 
 /// A section: its name, and what writes its lines.
 type Section = (&'static str, fn(&Turn<'_>, &mut Keys, &mut String) -> std::fmt::Result);
@@ -46,7 +46,12 @@ fn server(turn: &Turn<'_>, _: &mut Keys, text: &mut String) -> std::fmt::Result 
     write!(text, "redis_version:{REDIS_VERSION}\r\ntollgate_version:{}\r\n", env!("CARGO_PKG_VERSION"))?;
     write!(text, "redis_mode:standalone\r\nos:{} {}\r\n", std::env::consts::OS, std::env::consts::ARCH)?;
     write!(text, "arch_bits:{}\r\nprocess_id:{}\r\n", usize::BITS, std::process::id())?;
-    write!(text, "tcp_port:{}\r\nserver_time_usec:{}\r\n", turn.session.local.port(), now.get())?;
+    write!(
+        text,
+        "tcp_port:{}\r\nserver_time_usec:{}\r\n",
+        turn.session.local.port(),
+        turn.shared.desk.clock.wall().get()
+    )?;
     write!(text, "uptime_in_seconds:{up}\r\nuptime_in_days:{}\r\n", up / 86_400)
 }
 
@@ -54,13 +59,13 @@ fn clients(turn: &Turn<'_>, _: &mut Keys, text: &mut String) -> std::fmt::Result
     write!(text, "connected_clients:{}\r\nblocked_clients:0\r\n", turn.shared.clients.len())
 }
 
-/// What the embedded home and the keys count of themselves: they are the parts that grow.
+/// What the embedded home, the keys and the bans count of themselves: they are the parts that grow.
 fn memory(turn: &Turn<'_>, keys: &mut Keys, text: &mut String) -> std::fmt::Result {
     let used = match &turn.shared.desk.home {
         Home::Embedded(memory) => memory.stats().bytes,
         Home::Redis(_) => 0,
     };
-    let used = used + keys.counts().bytes;
+    let used = used + keys.counts().bytes + turn.shared.desk.bans.bytes();
     write!(text, "used_memory:{used}\r\nmaxmemory:{}\r\nmaxmemory_policy:noeviction\r\n", cap(turn.shared))
 }
 
@@ -87,7 +92,7 @@ fn cluster(_: &Turn<'_>, _: &mut Keys, text: &mut String) -> std::fmt::Result {
 
 /// Keys of the databases that have some. How many of them expire is not counted.
 fn keyspace(turn: &Turn<'_>, keys: &mut Keys, text: &mut String) -> std::fmt::Result {
-    let now = turn.shared.desk.clock.now();
+    let now = Times::of(&*turn.shared.desk.clock);
     for db in 0..DATABASES as u8 {
         let count = keys.len(db, now);
         if count > 0 {

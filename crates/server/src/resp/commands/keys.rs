@@ -1,18 +1,16 @@
 //! Plain keys, in the words of Redis: GET, SET, INCR, TTL, DEL, SCAN, HGETALL and their like.
 
-use tollgate_core::Timestamp;
-
 use super::expire::expiry;
 use super::{Turn, may_forget, told};
 use crate::audit::{Outcome, What};
 use crate::fault::Fault;
-use crate::keys::{Expiry, Keys, Put, Scan, number};
+use crate::keys::{Expiry, Keys, Put, Scan, Times, number};
 
 /// The longest pattern of SCAN, in bytes.
 const LONGEST_PATTERN: usize = 256;
 
-pub(super) fn now(turn: &Turn<'_>) -> Timestamp {
-    turn.shared.desk.clock.now()
+pub(super) fn now(turn: &Turn<'_>) -> Times {
+    Times::of(&*turn.shared.desk.clock)
 }
 
 /// An argument that is an integer.
@@ -52,7 +50,7 @@ pub(super) fn set(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
                 let text = args.get(at).ok_or_else(syntax)?;
                 let seconds = matches!(word.as_slice(), b"EX" | b"EXAT");
                 let absolute = word.ends_with(b"AT");
-                let ends = expiry(integer(text)?, seconds, absolute, now).filter(|_| number(text) > Some(0));
+                let ends = expiry(integer(text)?, seconds, absolute, now.wall).filter(|_| number(text) > Some(0));
                 let ends = ends.ok_or_else(|| Fault::wrong("invalid expire time in 'set' command"))?;
                 (timed, put.expiry) = (true, Expiry::At(ends));
             }
@@ -65,7 +63,7 @@ pub(super) fn set(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
     let mut done = keys.set(db, args.at(1), args.at(2), put, now)?;
     if let Expiry::At(ends) = put.expiry
         && done
-        && ends <= now
+        && ends <= now.wall
     {
         // It was over before it began.
         keys.delete(db, [args.at(1)].into_iter(), now);

@@ -44,7 +44,7 @@ use crate::access::Scope;
 use crate::audit::{By, Event, Outcome, What};
 use crate::desk::{Answer, Question, Tells};
 use crate::fault::{Code, Fault};
-use crate::keys::{Keys, Spoken};
+use crate::keys::{Keys, Spoken, Times};
 use crate::resp::decode::Place;
 use crate::resp::session::Session;
 use crate::resp::writer::Writer;
@@ -216,7 +216,7 @@ fn run_on_keys(
 /// Whether a connection may end or shorten what a key holds: who forgets what a limiter counted resets it.
 /// Plain keys belong to their callers, whose applications count and expire them.
 fn may_forget(turn: &Turn<'_>, keys: &Keys, key: &[u8]) -> Result<(), Fault> {
-    if !keys.is_limiter(turn.session.db, key, turn.shared.desk.clock.now()) {
+    if !keys.is_limiter(turn.session.db, key, Times::of(&*turn.shared.desk.clock)) {
         return Ok(());
     }
     let may = may_reset(turn.session);

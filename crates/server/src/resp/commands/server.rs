@@ -5,9 +5,9 @@ use super::{Turn, command};
 use crate::access::Scope;
 use crate::fault::Fault;
 
-/// The time that decisions are made by, in seconds and microseconds.
+/// The machine's time, by which plain keys expire, in seconds and microseconds.
 pub(super) fn time(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let now = turn.shared.desk.clock.now().get();
+    let now = turn.shared.desk.clock.wall().get();
     turn.out.array(2);
     turn.out.bulk((now / 1_000_000).to_string().as_bytes());
     turn.out.bulk((now % 1_000_000).to_string().as_bytes());

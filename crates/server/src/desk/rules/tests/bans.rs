@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tollgate_config::Ban;
 use tollgate_core::{Micros, Timestamp, Wait};
 
-use super::super::Bans;
+use super::super::{Bans, NoRoom};
 use super::{Numbers, START, tested, tested_with};
 use crate::data::Note;
 use crate::desk::{Recovered, Rule};
@@ -207,44 +207,93 @@ async fn what_was_kept_over_a_restart_holds() {
 }
 
 #[test]
-fn of_too_many_the_one_that_ends_first_goes() {
-    let (bans, mut numbers) = (Bans::with_room(50), Numbers(9));
-    let at = |us: u64| Timestamp::new(START + us).unwrap();
-    let mut model: Vec<(u64, String)> = Vec::new();
-    for number in 0..2_000u64 {
-        let (key, first) = (format!("k{number}"), 1_000 + numbers.below(1_000_000));
-        let ban =
-            Ban { first: Micros::new(first), most: Micros::new(10_000_000), refusals: 1, within: Micros::from_secs(1) };
-        let policy = ["login", "api"][(number % 2) as usize];
-        bans.begin(policy, key.as_bytes(), &ban, at(number)).unwrap();
-        model.push((number + first, key));
-        model.sort();
-        if model.len() > 50 {
-            model.remove(0);
-        }
-        assert!(bans.banned(at(0)) <= 50);
+fn a_ban_that_holds_is_never_forgotten_for_others() {
+    let (bans, at) = (Bans::with_room(10_000), |us: u64| Timestamp::new(START + us).unwrap());
+    let ban =
+        |first| Ban { first: Micros::new(first), most: Micros::from_secs(10), refusals: 1, within: Micros::new(1) };
+    bans.begin("login", b"first", &ban(1_000), at(0)).unwrap().unwrap();
+    let mut begun = 1;
+    while bans.begin(["login", "api"][begun % 2], format!("k{begun}").as_bytes(), &ban(2_000), at(0)).is_ok() {
+        begun += 1;
+        assert!(begun < 1_000);
     }
-    for number in 0..2_000u64 {
-        let key = format!("k{number}");
-        let policy = ["login", "api"][(number % 2) as usize];
-        let kept = bans.get(policy, key.as_bytes()).map(|banned| banned.until.get() - START);
-        assert_eq!(kept, model.iter().find(|(_, other)| *other == key).map(|(until, _)| *until), "{key}");
+    let full = bans.bytes();
+    assert!((9_000..=10_000).contains(&full), "{full}");
+    assert!((0..100_000u32).all(|key| bans.begin("api", &key.to_be_bytes(), &ban(2_000), at(999)) == Err(NoRoom)));
+    assert_eq!((bans.banned(at(999)), bans.without_room(), bans.bytes()), (begun, 100_001, full));
+    assert!(bans.get("login", b"first").is_some());
+    // One that has ended makes room for another, and is the first to.
+    bans.begin("api", b"next", &ban(2_000), at(1_000)).unwrap().unwrap();
+    assert_eq!((bans.get("login", b"first"), bans.banned(at(1_000))), (None, begun));
+    assert_eq!(bans.begin("api", b"other", &ban(2_000), at(1_000)), Err(NoRoom));
+    // What was lifted makes room too, and the next ban of a key needs none.
+    assert!(bans.lift("api", b"next"));
+    bans.begin("api", b"other", &ban(2_000), at(1_000)).unwrap().unwrap();
+    assert_eq!(bans.begin("api", b"other", &ban(2_000), at(3_000)).unwrap().unwrap().level, 2);
+    let mut told = 0;
+    bans.each(&mut |_, key, banned| {
+        told += usize::from(bans.get("api", key).or_else(|| bans.get("login", key)) == Some(banned))
+    });
+    assert_eq!(told, begun);
+}
+
+#[test]
+fn bytes_counted_are_at_least_those_taken() {
+    let bans = Bans::with_room(1 << 26);
+    let ban = Ban { first: Micros::new(1), most: Micros::from_secs(10), refusals: 1, within: Micros::new(1) };
+    for upto in [10, 1_000, 30_000, 60_000u64] {
+        let taken = allocation_counter::measure(|| {
+            for key in 0..upto {
+                let name = format!("{key}:{}", "x".repeat((key % 40) as usize));
+                bans.begin("login", name.as_bytes(), &ban, Timestamp::new(START + key % 977).unwrap()).unwrap();
+            }
+        });
+        assert!(bans.bytes() as i64 >= taken.bytes_current, "{} counted, {taken:?}", bans.bytes());
     }
+}
+
+#[tokio::test]
+async fn a_ban_by_a_clock_that_was_ahead_lasts_no_longer_than_the_longest() {
+    const DAY: u64 = 86_400 * SECOND;
+    let tested = tested("policies: {login: {limit: 1/s, ban: \"10min after 1/min refusals, up to 1d\"}}");
+    tested.clock.set(Timestamp::new(START + 2 * DAY).unwrap());
+    tested.check("login", "a").await;
+    tested.check("login", "a").await;
+    assert_eq!(tested.check("login", "a").await.decision.retry_after, Wait::After(Micros::from_secs(600)));
+    tested.clock.set(Timestamp::new(START).unwrap());
+    assert_eq!(tested.peek("login", "a").await.decision.retry_after, Wait::After(Micros::new(DAY)));
+    tested.clock.set(Timestamp::new(START + 60 * SECOND).unwrap());
+    let banned = tested.check("login", "a").await;
+    assert_eq!((banned.rule, banned.decision.retry_after), (Rule::Ban, Wait::After(Micros::new(DAY - 60 * SECOND))));
+    tested.clock.set(Timestamp::new(START + DAY).unwrap());
+    assert_eq!(tested.check("login", "a").await.rule, Rule::Policy);
+}
+
+#[tokio::test]
+async fn a_ban_that_was_kept_from_a_clock_ahead_is_corrected_at_the_start() {
+    const DAY: u64 = 86_400 * SECOND;
+    let until = Timestamp::new(START + 2 * DAY + 600 * SECOND).unwrap();
+    let bans = vec![Note::Ban { policy: "login".into(), key: b"a".to_vec(), until, level: 1 }];
+    let yaml = "policies: {login: {limit: 1/s, ban: \"10min after 1/min refusals, up to 1d\"}}";
+    let tested = tested_with(yaml, Recovered { bans, generation: 1 });
+    // Nobody asked for it meanwhile.
+    tested.clock.advance(Micros::new(DAY - SECOND));
+    assert_eq!(tested.check("login", "a").await.decision.retry_after, Wait::After(Micros::new(SECOND)));
 }
 
 #[test]
 fn a_ban_lasts_twice_as_long_each_time_whatever_the_numbers() {
-    let bans = Bans::default();
+    let bans = Bans::with_room(1 << 20);
     let ban = Ban { first: Micros::new(3), most: Micros::from_secs(86_400), refusals: 1, within: Micros::new(1) };
     let mut now = Timestamp::new(START).unwrap();
     for level in 1..200u32 {
-        let begun = bans.begin("p", b"k", &ban, now).unwrap();
+        let begun = bans.begin("p", b"k", &ban, now).unwrap().unwrap();
         let expected = if level < 40 { (3u64 << (level - 1)).min(86_400 * SECOND) } else { 86_400 * SECOND };
         assert_eq!((begun.level, begun.until.since(now).get()), (level, expected));
-        assert!(bans.begin("p", b"k", &ban, now).is_none(), "one at a time");
+        assert_eq!(bans.begin("p", b"k", &ban, now), Ok(None), "one at a time");
         now = begun.until;
     }
     now = now.plus(ban.most);
-    assert_eq!(bans.begin("p", b"k", &ban, now).unwrap().level, 1, "quiet for as long as the longest");
+    assert_eq!(bans.begin("p", b"k", &ban, now).unwrap().unwrap().level, 1, "quiet for as long as the longest");
     assert!(bans.lift("p", b"k") && !bans.lift("p", b"k"));
 }
