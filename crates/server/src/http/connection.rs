@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use hyper::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -17,8 +18,8 @@ use super::routes;
 use crate::metrics::FrontEnd;
 use crate::shared::Shared;
 
-/// Bytes that a connection reads ahead.
-const READ_MOST: usize = 32 << 10;
+/// Bytes that a connection reads ahead: the longest head.
+const READ_MOST: usize = 16 << 10;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, peer: SocketAddr, local: SocketAddr)
@@ -27,12 +28,16 @@ where
 {
     let _counted = shared.desk.metrics.connection(FrontEnd::Http);
     let limits = &shared.http.limits;
-    let pace = Pace::new();
+    let pace = Pace::new(Arc::clone(&shared.held));
     let service = service_fn(|request| {
         pace.enter(Phase::Request);
         let (shared, pace) = (&shared, &pace);
         async move {
-            let response = routes::answer(shared, request, peer, local).await;
+            let reserved = routes::is_reserved(request.uri().path());
+            let mut response = routes::answer(shared, request, peer, local).await;
+            if !pace.answers(response.body().size_hint().lower() as usize, reserved) {
+                response = routes::no_room(shared);
+            }
             pace.enter(Phase::Writing);
             Ok::<_, Infallible>(response)
         }

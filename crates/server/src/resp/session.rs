@@ -49,6 +49,13 @@ pub(crate) struct Queue {
     pub(crate) spoiled: bool,
 }
 
+impl Queue {
+    /// Notes that none of the commands will be run, and gives back what they took.
+    pub(crate) fn spoil(&mut self) {
+        *self = Self { spoiled: true, ..Self::default() };
+    }
+}
+
 impl Session {
     pub(crate) fn new(id: u64, peer: std::net::SocketAddr, local: std::net::SocketAddr, scopes: Scopes) -> Self {
         Self {
