@@ -8,6 +8,7 @@ use crate::audit::{By, Who};
 use crate::held::Hold;
 use crate::metrics::FrontEnd;
 use crate::resp::batch::Repeated;
+use crate::resp::commands::Flushed;
 
 /// A connection's own state.
 pub(crate) struct Session {
@@ -33,6 +34,8 @@ pub(crate) struct Session {
     pub(crate) pause: Option<Duration>,
     /// Whether the connection ends after its replies are written.
     pub(crate) ends: bool,
+    /// What it sees of the scripts.
+    pub(crate) flushed: Flushed,
     /// What was asked last, which is mostly the next thing too.
     pub(crate) latest: Option<Arc<Repeated>>,
 }
@@ -70,6 +73,7 @@ impl Session {
             queue: None,
             pause: None,
             ends: false,
+            flushed: Flushed::default(),
             latest: None,
         }
     }

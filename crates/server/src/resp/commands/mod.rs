@@ -50,7 +50,7 @@ use crate::resp::session::Session;
 use crate::resp::writer::Writer;
 use crate::shared::Shared;
 use crate::traced;
-pub(crate) use known::Scripts;
+pub(crate) use known::{Flushed, Scripts};
 pub(crate) use table::{Command, Run, find};
 pub(crate) use tg::read_check;
 
