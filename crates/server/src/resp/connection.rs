@@ -53,6 +53,29 @@ const QUEUE_EACH: usize = 48;
 /// Bytes of replies to one EXEC, which are all there before the first is written.
 const EXEC_BYTES: usize = 1 << 20;
 
+/// Limits that are asked about by one EXEC while it holds the keys.
+const HELD_LIMITS: usize = 512;
+
+/// How far an EXEC is.
+struct Exec {
+    /// The next command.
+    next: usize,
+    /// Commands up to the last that may touch keys.
+    keys_until: usize,
+    /// Limits that were asked about while the keys were held.
+    limits: usize,
+}
+
+/// How a part of an EXEC ended.
+enum Ran {
+    /// Nothing is left.
+    All,
+    /// Others have their turn.
+    Slice,
+    /// This has to be waited for.
+    Until(Asked),
+}
+
 /// Serves a connection to its end.
 pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
 where
@@ -353,18 +376,43 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return self.out.fault(&Fault::new(Code::ExecAbort, text));
         }
         self.out.array(queue.commands.len());
-        let mut next = 0;
-        while let Some(asked) = self.exec_some(&queue, &mut next) {
-            commands::ask(&self.shared, &asked, &mut self.out).await;
+        let mut exec = Exec { next: 0, keys_until: self.last_on_keys(&queue), limits: 0 };
+        loop {
+            match self.exec_some(&queue, &mut exec) {
+                Ran::All => return,
+                Ran::Slice => tokio::task::yield_now().await,
+                Ran::Until(asked) => commands::ask(&self.shared, &asked, &mut self.out).await,
+            }
         }
     }
 
-    /// Runs commands with the keys held, up to one that has to be waited for.
-    fn exec_some(&mut self, queue: &Queue, next: &mut usize) -> Option<Asked> {
+    /// Returns how many commands of a queue there are up to the last that may be about keys of this server.
+    fn last_on_keys(&mut self, queue: &Queue) -> usize {
+        if !self.shared.desk.home.answers_at_once() {
+            return 0;
+        }
+        let Self { session, places, .. } = self;
+        let last = queue.commands.iter().rposition(|bytes| {
+            let _ = decode(bytes, &Bounds::KNOWN, places);
+            commands::admit(&Args { bytes, places }, session).is_ok_and(|command| command.may_touch_keys())
+        });
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Runs commands, up to one that has to be waited for. From the first that touches keys to the last that may,
+    /// the keys are held; before and after that, others have their turn when it takes long.
+    fn exec_some(&mut self, queue: &Queue, exec: &mut Exec) -> Ran {
         let Self { shared, session, out, places, .. } = self;
-        let mut keys = shared.desk.keys();
-        while let Some(bytes) = queue.commands.get(*next) {
-            *next += 1;
+        let (mut keys, began) = (None, Instant::now());
+        let mut touched = false;
+        while let Some(bytes) = queue.commands.get(exec.next) {
+            if !touched || exec.next >= exec.keys_until {
+                keys = None;
+                if began.elapsed() > SLICE {
+                    return Ran::Slice;
+                }
+            }
+            exec.next += 1;
             if out.bytes.len() > EXEC_BYTES {
                 out.fault(&Fault::wrong(format!(
                     "not run: expected at most {EXEC_BYTES} bytes of replies to one EXEC"
@@ -382,14 +430,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     continue;
                 }
             };
+            if exec.next <= exec.keys_until && command.may_touch_keys() {
+                keys.get_or_insert_with(|| shared.desk.keys());
+            }
             let mut turn = Turn { args, session, shared, out };
-            if let Some(asked) = commands::run_now(command, &mut turn, Some(&mut keys))
-                && !commands::ask_now(shared, &asked, &mut keys, out)
-            {
-                return Some(asked);
+            let Some(asked) = commands::run_now(command, &mut turn, keys.as_deref_mut()) else {
+                touched |= command.may_touch_keys();
+                continue;
+            };
+            touched |= asked.limits().is_none();
+            // What is asked of the home while the keys are held keeps others from them.
+            if touched && keys.is_some() {
+                exec.limits += asked.limits().unwrap_or_default();
+                if exec.limits > HELD_LIMITS {
+                    out.fault(&Fault::wrong(format!(
+                        "not run: expected at most {HELD_LIMITS} limits to be asked about between the first and the \
+                         last command on keys of one EXEC"
+                    )));
+                    continue;
+                }
+            }
+            if !commands::ask_now(shared, &asked, keys.as_deref_mut(), out) {
+                return Ran::Until(asked);
             }
         }
-        None
+        Ran::All
     }
 
     /// Writes the replies, and what TLS gathered of them, once all that they tell is kept. The first try needs no

@@ -238,7 +238,8 @@ async fn says(client: &mut DuplexStream, end: &str) -> String {
     let mut text = String::new();
     while !text.contains(end) {
         let mut some = vec![0; 64 << 10];
-        let read = client.read(&mut some).await.unwrap();
+        let read = tokio::time::timeout(Duration::from_secs(30), client.read(&mut some)).await;
+        let read = read.unwrap_or_else(|_| panic!("nothing more was said: {text}")).unwrap();
         assert!(read > 0, "it was cut off: {text}");
         text += &String::from_utf8_lossy(&some[..read]);
     }
@@ -336,4 +337,55 @@ async fn a_queue_that_is_spoiled_takes_nothing() {
     assert!(queued.contains("-ERR unknown command"), "{queued}");
     sleep(Duration::from_secs(1)).await;
     assert!(shared.held.usage()[1].bytes <= 16 << 10, "{:?}", shared.held.usage());
+}
+
+/// A command in bytes.
+fn command(words: &[&str]) -> Vec<u8> {
+    let args = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    args.fold(format!("*{}\r\n", words.len()), |text, arg| text + &arg).into_bytes()
+}
+
+/// An EXEC of these commands, asked at once with what another connection of the thread asks: how many of the
+/// EXEC's commands have run when the other one is answered, as an INCR of theirs counts.
+async fn exec_beside(commands: Vec<u8>, other: &[&str]) -> (String, String) {
+    let (shared, _stop) = shared();
+    let (mut first, mut second) = (connect(&shared), connect(&shared));
+    // Both are known to their tasks before either is run.
+    first.write_all(&[command(&["MULTI"]), commands, command(&["EXEC"])].concat()).await.unwrap();
+    second.write_all(&command(other)).await.unwrap();
+    let answered = said(&mut second, b"").await;
+    let so_far = {
+        let mut bytes = vec![0; 1 << 20];
+        let read = tokio::time::timeout(Duration::ZERO, first.read(&mut bytes)).await.map_or(0, Result::unwrap);
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
+    };
+    (answered, so_far)
+}
+
+#[tokio::test]
+async fn a_long_exec_of_questions_lets_others_have_their_turn() {
+    // Many limits with many slots each, and a refund of each: none of it is about keys.
+    let limits: Vec<String> = (0..32).map(|n| format!("100000/{}s slots resolution=1s name=n{n}", 3_600 + n)).collect();
+    let policy = limits.join(", ");
+    let refund = command(&["TG.REFUND", "k", &policy, "1", "1"]);
+    let check = command(&["TG.CHECK", "k", &policy]);
+    let (answered, so_far) = exec_beside([check, refund].concat().repeat(100), &["PING"]).await;
+    assert_eq!(answered, "+PONG\r\n");
+    assert!(!so_far.contains("*200\r\n"), "the other one waited for all of it");
+}
+
+#[tokio::test]
+async fn keys_of_an_exec_are_nobody_elses_from_the_first_to_the_last() {
+    let (shared, _stop) = shared();
+    let mut client = connect(&shared);
+    let policy: Vec<String> = (0..32).map(|n| format!("100000/{}s slots resolution=1s name=n{n}", 3_600 + n)).collect();
+    let (incr, check) = (command(&["INCR", "n"]), command(&["TG.CHECK", "k", &policy.join(", ")]));
+    // Before the first and after the last command on keys questions are many; between them they are bounded.
+    let queued = [&command(&["MULTI"]), &check.repeat(20), &incr, &check.repeat(17), &incr, &check.repeat(20)];
+    client.write_all(&queued.map(Vec::as_slice).concat()).await.unwrap();
+    client.write_all(&command(&["EXEC"])).await.unwrap();
+    let told = says(&mut client, ":2\r\n*6\r\n").await;
+    let (refused, incremented) =
+        (told.matches("-ERR not run: expected at most 512 limits").count(), told.contains(":2\r\n"));
+    assert_eq!((refused, incremented), (1, true), "{told}");
 }
