@@ -1,7 +1,11 @@
 //! Which names match a pattern: `*`, `?`, `[a-c]`, `[^x]`, `\`, as Redis reads them.
 
+/// Positions of a text that one step looks at where plain bytes are searched for.
+const SEARCHED: usize = 8;
+
 /// Whether `text` matches. Takes at most about as many steps as the lengths of both multiplied, and adds them
-/// to `steps`.
+/// to `steps`. Of a pattern whose stars stand before plain bytes, such as `*word*`, it takes as many as the text is
+/// long, or fewer.
 pub fn matches(pattern: &[u8], text: &[u8], steps: &mut usize) -> bool {
     let (mut at, mut place) = (0, 0);
     // Where the last star stands, and how far the text was when it was met.
@@ -9,11 +13,14 @@ pub fn matches(pattern: &[u8], text: &[u8], steps: &mut usize) -> bool {
     loop {
         *steps += 1;
         if pattern.get(at) == Some(&b'*') {
-            star = Some((at, place));
             at += 1;
             if at == pattern.len() {
                 return true;
             }
+            // What the star stands before is nowhere else than where its plain bytes are.
+            let Some(found) = find(plain(&pattern[at..]), text, place, steps) else { return false };
+            star = Some((at - 1, found));
+            place = found;
             continue;
         }
         match text.get(place) {
@@ -26,11 +33,33 @@ pub fn matches(pattern: &[u8], text: &[u8], steps: &mut usize) -> bool {
                 }
             }
         }
-        // The star takes one byte more.
+        // The star takes one byte more, or as many as there are before the next place.
         let Some((back, met)) = star else { return false };
-        star = Some((back, met + 1));
-        (at, place) = (back + 1, met + 1);
+        let Some(found) = find(plain(&pattern[back + 1..]), text, met + 1, steps) else { return false };
+        star = Some((back, found));
+        (at, place) = (back + 1, found);
     }
+}
+
+/// The plain bytes that a pattern begins with.
+fn plain(pattern: &[u8]) -> &[u8] {
+    let end = pattern.iter().position(|byte| matches!(byte, b'*' | b'?' | b'[' | b'\\'));
+    &pattern[..end.unwrap_or(pattern.len())]
+}
+
+/// Where plain bytes are in a text, from a place on.
+fn find(bytes: &[u8], text: &[u8], from: usize, steps: &mut usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    let [first, .., last] = bytes else {
+        let [only] = bytes else { return Some(from) };
+        let found = rest.iter().position(|byte| byte == only);
+        *steps += found.unwrap_or(rest.len()) / SEARCHED;
+        return Some(from + found?);
+    };
+    let is_here = |window: &[u8]| window.first() == Some(first) && window.last() == Some(last) && window == bytes;
+    let found = rest.windows(bytes.len()).position(is_here);
+    *steps += found.unwrap_or(rest.len()) / SEARCHED;
+    Some(from + found?)
 }
 
 /// Whether the one-byte pattern at `at` takes `byte`; where the next one begins.
@@ -97,6 +126,13 @@ mod tests {
             ("a\\", &["a\\"], &["a"]),
             ("*a*b*c", &["abc", "xaxbxc", "aabbcc"], &["acb", "ab"]),
             ("**", &["", "x"], &[]),
+            ("*abc", &["abc", "ababc", "abcabc"], &["abcd", "ab", ""]),
+            ("*aab", &["aaab", "aab"], &["aaba", "aa"]),
+            ("*a?c*", &["xabxabcx", "aac"], &["ab", "xabx"]),
+            ("*ab[cd]*e", &["abxabde", "abce"], &["abxe", "abde_"]),
+            ("*x", &["x", "axx"], &["", "a"]),
+            ("a*", &["a", "ab"], &["", "ba"]),
+            ("*a\\*b*", &["xa*by"], &["xaab"]),
             ("{api:*}:data", &["{api:x}:data"], &["{api:x}:13"]),
         ] {
             let mut steps = 0;
@@ -105,6 +141,52 @@ mod tests {
             no.iter().for_each(|text| {
                 assert!(!matches(pattern.as_bytes(), text.as_bytes(), &mut steps), "{pattern} {text}")
             });
+        }
+    }
+
+    /// As the definition says: a star takes nothing, or one byte and stays.
+    fn by_definition(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern, text) {
+            ([], rest) => rest.is_empty(),
+            ([b'*', more @ ..], rest) => {
+                by_definition(more, rest) || !rest.is_empty() && by_definition(pattern, &rest[1..])
+            }
+            ([b'?', more @ ..], [_, rest @ ..]) => by_definition(more, rest),
+            ([own, more @ ..], [byte, rest @ ..]) => own == byte && by_definition(more, rest),
+            (_, []) => false,
+        }
+    }
+
+    #[test]
+    fn all_short_patterns_match_as_they_are_defined() {
+        let words = |signs: &'static [u8], longest: u32| {
+            let count = |len: u32| signs.len().pow(len);
+            let word = move |len: u32, number: usize| {
+                (0..len).map(|place| signs[number / signs.len().pow(place) % signs.len()]).collect::<Vec<u8>>()
+            };
+            (0..=longest).flat_map(move |len| (0..count(len)).map(move |number| word(len, number)))
+        };
+        let texts: Vec<Vec<u8>> = words(b"ab", 6).collect();
+        for pattern in words(b"ab*?", 5) {
+            for text in &texts {
+                let found = matches(&pattern, text, &mut 0);
+                let shown = (pattern.escape_ascii().to_string(), text.escape_ascii().to_string());
+                assert_eq!(found, by_definition(&pattern, text), "{shown:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_thousand_words_in_a_long_key_take_few_steps() {
+        // Keys that hold no word, the beginning of each at every place, and all of them but the end.
+        let long = |part: &str| part.as_bytes().iter().copied().cycle().take(512).collect::<Vec<u8>>();
+        for key in [long("a"), long("w"), long("word"), long("word-99"), long("w-")] {
+            let mut steps = 0;
+            for number in 0..1_000 {
+                assert!(!matches(format!("*word-{number}x*").as_bytes(), &key, &mut steps));
+            }
+            // One step for eight bytes, and a few for each pattern; it was one and more for each byte.
+            assert!(steps <= 1_000 * (512 / 8 + 4), "{steps}");
         }
     }
 

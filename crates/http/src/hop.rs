@@ -2,8 +2,17 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// An address, in canonical form; nothing if there is anything beside it.
-pub(crate) fn read(hop: &[u8]) -> Option<IpAddr> {
+/// Reads an address as proxies write it, with or without a port, brackets and zone; `None` if it is anything else. An
+/// IPv6 address that stands for one of IPv4 is returned as that.
+///
+/// ```
+/// # use tollgate_http::read_address;
+/// for text in ["203.0.113.7", "203.0.113.7:80", "::ffff:203.0.113.7", "[::ffff:203.0.113.7%eth0]:80"] {
+///     assert_eq!(read_address(text.as_bytes()), Some([203, 0, 113, 7].into()));
+/// }
+/// assert_eq!(read_address(b"not an address"), None);
+/// ```
+pub fn read(hop: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(hop).ok()?.trim_matches([' ', '\t']);
     let bare = if let Some(rest) = text.strip_prefix('[') {
         let (address, port) = rest.split_once(']')?;

@@ -51,6 +51,7 @@ mod told;
 
 pub use dialect::{Dialect, Names, Reset};
 pub use fields::{Fields, PreparedFields};
+pub use hop::read as read_address;
 pub use prefix::{Prefix, PrefixText};
 pub use problem::{QUOTA_EXCEEDED, blank_problem, problem, quota_exceeded};
 pub use proxies::{Proxies, ProxyError, trusted_proxy};

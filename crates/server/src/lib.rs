@@ -13,7 +13,7 @@
 //! | `watched.rs` | what of these is looked at in the decisions of a policy |
 //! | `traced.rs` | what the span of a request tells |
 //! | `ops.rs` | the parts that are there for those who run a server |
-//! | `held.rs` | what connections may make the server keep, all together |
+//! | `held.rs` | the bound on the buffers of all connections |
 //! | `door/` | listening, taking connections within bounds, TLS |
 //! | `log/`, `network.rs` | what the server says while it runs; addresses of its own machine |
 //! | `resp/` | the front-end for Redis clients |
@@ -50,6 +50,7 @@ pub use access::{Scope, Scopes, ScopesError, Token, TokensError};
 pub use audit::AuditFile;
 pub use data::{Fsync, Keeping, OnFullDisk, Persist};
 pub use door::TlsError;
+pub use held::{DEFAULT_BUFFERS, MIN_BUFFERS};
 pub use log::LogForm;
 pub use reload::Reload;
 pub use server::Server;

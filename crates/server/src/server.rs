@@ -22,7 +22,8 @@ use crate::access::{Access, Free, Token, Tokens};
 use crate::audit::{Event, Outcome, What};
 use crate::data::{self, Caps, Embedded, Opened, Recovered, Upkeep};
 use crate::desk::{self, Desk, Home};
-use crate::door::{self, Came, Door, Listener, Places, Serving, Speaks, Tls};
+use crate::door::{self, Came, Door, Listener, Places, Serving, Speaks, Spoken, Tls};
+use crate::held::{self, Held};
 use crate::http::Front;
 use crate::keys::Keys;
 use crate::log::Log;
@@ -142,7 +143,11 @@ impl Server {
         let (made, tokens) = tokens(&settings)?;
         let ops = Ops::new(&settings, &log)?;
         let listeners = listen(&settings)?;
-        let connections = door::room(limits.connections, threads)?;
+        let held = Arc::new(Held::new(settings.buffers));
+        let by_files = door::room(limits.connections, threads)?;
+        let by_buffers =
+            held.rooms() / listeners.iter().map(|at| held::room(at.speaks, tls.is_some())).min().unwrap_or(1);
+        let connections = by_files.min(by_buffers);
         let addrs = |speaks| listeners.iter().filter(move |at| at.speaks == speaks).map(|at| at.addr).collect();
         let (stop, stopping) = watch::channel(false);
         let (leave, leaving) = watch::channel(false);
@@ -161,7 +166,7 @@ impl Server {
         let (embedded, keys, recovered) = embedded(&settings, &config, time, disk)?;
         let home = settings.store.map_or(Home::Embedded(embedded), Home::Redis);
         recovered.report.iter().for_each(|fact| log.info("kept", &[("found", fact)]));
-        let metrics = Arc::new(Metrics::default());
+        let metrics = Arc::new(Metrics::new(Arc::clone(&held)));
         let desk = Desk::new(home, settings.policies, metrics, clock(), Arc::clone(&log), keys).with_ops(ops);
         let kept = desk::Recovered { bans: recovered.bans.clone(), generation: recovered.generation };
         desk.begin(config, kept).map_err(|error| StartError::Config(error.to_string()))?;
@@ -173,7 +178,7 @@ impl Server {
             desk,
             access: Access::new(free, exposed, tokens, settings.tokens, clock(), Arc::clone(&log)),
             http: Front::new(settings.hosts, settings.trusted_proxies.iter().copied().collect()),
-            held: Arc::default(),
+            held: Arc::clone(&held),
             scripts: Scripts::default(),
             log: Arc::clone(&log),
             next_id: AtomicU64::new(1),
@@ -202,7 +207,7 @@ impl Server {
             within: limits.stop,
         };
         server.upkeep = Upkeep::start(&shared).map_err(StartError::System)?;
-        server.tell(limits.connections);
+        server.tell(limits.connections, by_files);
         let policies = server.reload.policies().cloned();
         server.watch = policies.map(Watch::start).transpose().map_err(StartError::System)?;
         let mut senders = Vec::new();
@@ -213,7 +218,9 @@ impl Server {
             let run = move || work(serving, receiver, settles, limits.stop);
             server.threads.push(thread(&format!("tollgate-{number}"), run)?);
         }
-        let places = Arc::new(Places::new(connections, &limits, settings.trusted_proxies.into_iter().collect()));
+        let spoken = Spoken { both: !server.resp.is_empty() && !server.http.is_empty(), tls: tls.is_some() };
+        let trusted = settings.trusted_proxies.into_iter().collect();
+        let places = Arc::new(Places::new(connections, &limits, trusted, held, spoken));
         let metrics = Arc::clone(&shared.desk.metrics);
         let door = Door { places, threads: senders, turn: AtomicUsize::new(0), is_tls: tls.is_some(), log, metrics };
         let watching = keep(shared, tls, limits, free == Free::Everything);
@@ -223,7 +230,7 @@ impl Server {
     }
 
     /// Says where it listens, and that there is less room than there should be.
-    fn tell(&self, wanted: usize) {
+    fn tell(&self, wanted: usize, by_files: usize) {
         let log = &self.shared.log;
         for (speaks, addrs) in [("resp", &self.resp), ("http", &self.http)] {
             addrs.iter().for_each(|addr| log.info("listening", &[("speaks", &speaks), ("addr", addr)]));
@@ -235,7 +242,8 @@ impl Server {
             audit.tell(&Event { detail: fact, ..Event::of_server(What::Repair, Outcome::Done) });
         }
         if self.connections < wanted {
-            log.warn("few_files", &[("connections", &self.connections), ("wanted", &wanted)]);
+            let because = if self.connections < by_files { "few_buffers" } else { "few_files" };
+            log.warn(because, &[("connections", &self.connections), ("wanted", &wanted)]);
         }
     }
 
@@ -259,7 +267,8 @@ impl Server {
         &self.http
     }
 
-    /// Connections there is room for: as the limits say, or as many as the system allows open files for.
+    /// Connections there is room for: as the limits say, or as many as the system allows open files for and the
+    /// buffers have room for.
     pub fn connections(&self) -> usize {
         self.connections
     }

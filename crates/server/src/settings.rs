@@ -39,6 +39,8 @@ pub struct Settings {
     pub memory: usize,
     /// The most bytes of the keys of other conventions.
     pub keys: usize,
+    /// The most bytes of the buffers of connections, at least [`crate::MIN_BUFFERS`].
+    pub buffers: usize,
     /// The store that decides; the embedded one if none.
     pub store: Option<Redis>,
     /// How many servers use the store, if that is known; the store's own share goes by it. If it is not known and the
@@ -95,7 +97,7 @@ pub struct TlsFiles {
 /// How much is served at once, and how long things may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections in all. Fewer if the system allows fewer open files.
+    /// Connections in all. Fewer if the system allows fewer open files, or the buffers have room for fewer.
     pub connections: usize,
     /// Of these, kept for callers that have no limit by address: 127.0.0.1, ::1 and trusted proxies.
     pub reserved: usize,
@@ -133,6 +135,7 @@ impl Default for Settings {
             threads: std::thread::available_parallelism().map_or(1, |cores| usize::from(cores).div_ceil(2)),
             memory: tollgate_memory::DEFAULT_CAP,
             keys: tollgate_memory::DEFAULT_CAP,
+            buffers: crate::held::DEFAULT_BUFFERS,
             store: None,
             instances: None,
             data: None,

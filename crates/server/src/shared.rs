@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     /// The connections that speak the Redis protocol.
     pub(crate) clients: Clients,
     pub(crate) log: Arc<Log>,
-    /// What connections may make the server keep, all together.
+    /// The bound on the buffers of all connections.
     pub(crate) held: Arc<Held>,
     /// Which scripts and libraries are loaded.
     pub(crate) scripts: Scripts,
@@ -50,14 +50,15 @@ impl Shared {
         let home = Home::embedded(Memory::with_clock(LEAST_CAP, clock()), clock());
         let (_, never) = watch::channel(false);
         let keys = crate::keys::Keys::new(1 << 20);
-        let desk = Desk::new(home, Vec::new(), Arc::default(), clock(), Arc::clone(&log), keys);
+        let metrics = Arc::<crate::metrics::Metrics>::default();
+        let desk = Desk::new(home, Vec::new(), Arc::clone(&metrics), clock(), Arc::clone(&log), keys);
         desk.begin(Default::default(), Recovered::default()).unwrap();
         Arc::new(Self {
             desk,
             access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
             http: Front::default(),
             clients: Clients::new(clock().now()),
-            held: Arc::default(),
+            held: Arc::clone(&metrics.buffers),
             log,
             scripts: Scripts::default(),
             next_id: AtomicU64::new(1),

@@ -148,6 +148,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "64M")]
     pub(crate) keys: usize,
 
+    /// The most memory of the buffers of connections: commands, bodies, queues and replies
+    #[arg(long, value_name = "SIZE", value_parser = values::buffers, default_value = "64M")]
+    pub(crate) buffers: usize,
+
     /// Keep what was charged over a restart, in this directory of the server's own
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,

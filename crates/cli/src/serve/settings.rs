@@ -36,6 +36,7 @@ pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<Settings, Err
         threads: args.threads.map_or(default.threads, usize::from),
         memory: args.memory,
         keys: args.keys,
+        buffers: args.buffers,
         store,
         instances: args.instances,
         data: data(args)?,

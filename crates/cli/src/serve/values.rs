@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use tollgate_core::Policy;
-use tollgate_server::{LEAST_MEMORY, MOST_MEMORY};
+use tollgate_server::{LEAST_MEMORY, MIN_BUFFERS, MOST_MEMORY};
 
 /// Where to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,15 @@ pub(crate) fn bind(text: &str) -> Result<Bind, String> {
 
 /// `65536`, `64K`, `64M`, `1G`: powers of 1,024.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
+    size_from(text, LEAST_MEMORY)
+}
+
+/// The same for buffers, which need more at least.
+pub(crate) fn buffers(text: &str) -> Result<usize, String> {
+    size_from(text, MIN_BUFFERS)
+}
+
+fn size_from(text: &str, least: usize) -> Result<usize, String> {
     let digits = text.trim_end_matches(|char: char| !char.is_ascii_digit());
     let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" => Some(1usize),
@@ -57,8 +66,8 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
     };
     let number: Option<usize> = digits.parse().ok();
     let size = number.zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
-    size.filter(|size| (LEAST_MEMORY..=MOST_MEMORY).contains(size))
-        .ok_or_else(|| format!("expected a size from {}M to {}G, such as 256M", LEAST_MEMORY >> 20, MOST_MEMORY >> 30))
+    size.filter(|size| (least..=MOST_MEMORY).contains(size))
+        .ok_or_else(|| format!("expected a size from {}M to {}G, such as 256M", least >> 20, MOST_MEMORY >> 30))
 }
 
 /// `30s`, `10min`, `1h`: a second to a day.
@@ -122,6 +131,8 @@ mod tests {
         for text in ["", "M", "64 M", "64X", "-1", "1", "3M", "65G", "99999999999999999999", "1.5G"] {
             assert!(size(text).unwrap_err().contains("expected a size from 4M to 64G"), "{text}");
         }
+        assert_eq!(buffers("16M"), Ok(16 << 20));
+        assert!(buffers("15M").unwrap_err().contains("expected a size from 16M to 64G"));
     }
 
     #[test]

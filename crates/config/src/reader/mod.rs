@@ -49,6 +49,8 @@ pub(crate) const MOST_POLICIES: usize = 10_000;
 pub(crate) const MOST_ENTRIES: usize = 10_000;
 /// The most glob patterns of a policy, over its lists and overrides and the lists of the whole file.
 pub(crate) const MOST_GLOBS: usize = 1_000;
+/// The most bytes of all of them: each decision of a policy tries them one by one.
+pub(crate) const MAX_GLOB_BYTES: usize = 16 << 10;
 /// The most entries over all policies; those of the whole file count for each.
 pub(crate) const MOST_IN_ALL: usize = 1_000_000;
 /// The longest note, in characters.

@@ -2,12 +2,11 @@
 
 use tollgate_core::{Mode, OnError, Policy};
 
-use super::MOST_GLOBS;
 use super::fields::{Fields, POLICY};
 use super::lists::Lists;
 use super::notes::Notes;
+use super::{MAX_GLOB_BYTES, MOST_GLOBS};
 use crate::model::{Entry, Override};
-use crate::pattern::Pattern;
 use crate::tree::{Field, Value};
 
 const EXAMPLE: &str = "for example {limit: \"100/min\"}, or the text alone";
@@ -103,9 +102,14 @@ impl<'a> Notes<'a> {
         for (own, all) in [(&mut entry.allow, &lists.allow), (&mut entry.deny, &lists.deny)] {
             own.extend(all.iter().cloned());
         }
-        let globs = |patterns: &[Pattern]| patterns.iter().filter(|pattern| pattern.key().is_none()).count();
-        let in_overrides = entry.overrides.iter().filter(|own: &&Override| own.key.key().is_none()).count();
-        let globs = globs(&entry.allow) + globs(&entry.deny) + in_overrides;
+        let overrides = entry.overrides.iter().map(|own: &Override| &own.key);
+        let globs = entry.allow.iter().chain(&entry.deny).chain(overrides).filter(|pattern| pattern.key().is_none());
+        let (globs, bytes) = globs.fold((0, 0), |(globs, bytes), glob| (globs + 1, bytes + glob.as_str().len()));
+        if globs <= MOST_GLOBS && bytes > MAX_GLOB_BYTES {
+            let expected =
+                format!("at most {MAX_GLOB_BYTES} bytes of glob patterns over the lists and overrides of a policy");
+            self.wrong(field.at, expected, bytes.to_string(), "whole keys are found faster, and may be more");
+        }
         if globs > MOST_GLOBS {
             let expected = format!("at most {MOST_GLOBS} glob patterns over the lists and overrides of a policy");
             self.wrong(field.at, expected, globs.to_string(), "whole keys are found faster, and may be more");

@@ -136,6 +136,11 @@ fn the_bounds_are_where_they_are_said_to_be() {
         (overrides(10_000), overrides(10_001), "at most 10000 entries, found 10001"),
         (some(list("deny", 1_000, "*")), some(list("deny", 1_001, "*")), "at most 1000 glob patterns"),
         (
+            some(list("deny", 100, &format!("*{}", "x".repeat(160)))),
+            some(list("deny", 100, &format!("*{}", "x".repeat(161)))),
+            "at most 16384 bytes of glob patterns over the lists and overrides of a policy, found 16390",
+        ),
+        (
             list("allow", 10_000, "") + &policies(100),
             list("allow", 10_000, "") + &policies(101),
             "at most 1000000 list entries and overrides in all, found more",

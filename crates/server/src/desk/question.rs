@@ -19,6 +19,18 @@ pub(crate) enum Question {
     All(Vec<Part>),
 }
 
+impl Question {
+    /// How many limits it is about.
+    pub(crate) fn limits(&self) -> usize {
+        let limits = |part: &Part| part.known.policy.limits().len();
+        match self {
+            Self::Check(ask) => limits(&ask.part),
+            Self::Reset(part) | Self::Refund { part, .. } => limits(part),
+            Self::All(parts) => parts.iter().map(limits).sum(),
+        }
+    }
+}
+
 /// A key under a policy, and how many units it is about.
 #[derive(Debug)]
 pub(crate) struct Part {

@@ -87,7 +87,7 @@ fn nonblocking(stream: std::net::TcpStream) -> io::Result<TcpStream> {
 
 impl Door {
     fn take(&self, stream: TcpStream, peer: SocketAddr, speaks: Speaks) {
-        let place = match self.places.take(peer.ip()) {
+        let place = match self.places.take(peer.ip(), speaks) {
             Ok(place) => place,
             Err(why) => return self.refuse(&stream, peer, speaks, why),
         };
@@ -102,7 +102,7 @@ impl Door {
     /// Says why, if it can be said at once, and hangs up.
     fn refuse(&self, stream: &TcpStream, peer: SocketAddr, speaks: Speaks, why: NoPlace) {
         self.metrics.refused(match why {
-            NoPlace::All(_) => Refused::Full,
+            NoPlace::All(_) | NoPlace::Buffers(_) => Refused::Full,
             NoPlace::One(_) => Refused::Peer,
         });
         self.log.warn("connection_refused", &[("peer", &peer.ip()), ("because", &why)]);

@@ -8,11 +8,12 @@
 //! | `places.rs` | how many connections there are, in all and of each caller |
 //! | `accept.rs` | taking connections, and handing them to the threads in turn |
 //! | `serve.rs` | a connection on its thread: TLS, then what is spoken |
-//! | `tls.rs` | certificate and key, and reading them again |
+//! | `tls.rs`, `first.rs` | certificate and key, and reading them again; a bound on what is read first |
 
 mod accept;
 mod exposure;
 mod files;
+mod first;
 mod listen;
 mod places;
 mod serve;
@@ -24,7 +25,7 @@ pub(crate) use accept::{Door, accept};
 pub(crate) use exposure::{exposed, judge};
 pub(crate) use files::room;
 pub(crate) use listen::{Listener, listen};
-pub(crate) use places::{Place, Places};
+pub(crate) use places::{Place, Places, Spoken};
 pub(crate) use serve::{Serving, serve};
 pub(crate) use tls::Tls;
 pub use tls::TlsError;

@@ -10,12 +10,16 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::first::First;
 use super::{Came, Speaks, Tls};
 use crate::http;
 use crate::metrics::Refused;
 use crate::resp;
 use crate::resp::session::Session;
 use crate::shared::Shared;
+
+/// The most bytes that a client sends before its handshake is done: TLS would keep four times as many.
+const HELLO: usize = 16 << 10;
 
 /// What connections are served with.
 #[derive(Clone)]
@@ -68,13 +72,16 @@ async fn encrypted(
 ) {
     let mut leaving = shared.leaving.clone();
     let shaken = tokio::select! {
-        shaken = tokio::time::timeout(within, acceptor.accept(stream)) => shaken,
+        shaken = tokio::time::timeout(within, acceptor.accept(First::new(stream, HELLO))) => shaken,
         _ = leaving.wait_for(|leave| *leave) => return,
     };
     // The handshake's state is not kept beside the connection's.
     drop(leaving);
     match shaken {
-        Ok(Ok(stream)) => Box::pin(speak(shared, stream, speaks, peer, local)).await,
+        Ok(Ok(mut stream)) => {
+            stream.get_mut().0.lift();
+            Box::pin(speak(shared, stream, speaks, peer, local)).await;
+        }
         Ok(Err(error)) => failed(&shared, peer, &error),
         Err(_) => failed(&shared, peer, &"it took too long"),
     }

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes, Incoming};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
@@ -19,9 +19,18 @@ use crate::access::{Scope, Scopes};
 use crate::audit::{By, Event, Outcome, What, Who};
 use crate::desk::{Answer, Question};
 use crate::fault::Fault;
+use crate::held::{Held, Hold};
 use crate::metrics::FrontEnd;
 use crate::shared::Shared;
 use crate::traced;
+
+/// A body that has come whole.
+#[derive(Default)]
+pub(super) struct Whole {
+    bytes: Vec<u8>,
+    /// What it takes of the shared buffers.
+    hold: Hold,
+}
 
 /// A request.
 pub(super) struct Call<'a> {
@@ -104,14 +113,9 @@ impl Call<'_> {
         if scopes.has(scope) { Ok(()) } else { Err(Problem::lacks(scope, scopes)) }
     }
 
-    /// The body, read whole, as JSON.
-    pub(super) async fn json<T: DeserializeOwned>(&self, body: Incoming) -> Result<T, Problem> {
-        if !is_json(self.headers()) {
-            let text = "Content-Type: expected application/json";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
-        }
-        let bytes = self.read(body).await?;
-        let mut reader = serde_json::Deserializer::from_slice(&bytes);
+    /// Reads a body as JSON.
+    pub(super) fn json<T: DeserializeOwned>(body: &Whole) -> Result<T, Problem> {
+        let mut reader = serde_json::Deserializer::from_slice(&body.bytes);
         let Object(read) = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
             // The end of a path that is not known is written as a `?`.
@@ -129,25 +133,56 @@ impl Call<'_> {
         Ok(read)
     }
 
-    async fn read(&self, body: Incoming) -> Result<Bytes, Problem> {
+    /// Waits for the whole body. It is copied piece by piece, because a piece of one byte would keep the whole
+    /// buffer that it came in.
+    pub(super) async fn receive(&self, mut body: Incoming) -> Result<Whole, Problem> {
+        if !is_json(self.headers()) {
+            let text = "Content-Type: expected application/json";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+        }
         let limits = &self.shared.http.limits;
         let most = limits.body_bytes;
-        let too_large =
-            || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("expected a body of at most {most} bytes"));
         if body.size_hint().lower() > most as u64 {
-            return Err(too_large());
+            return Err(too_large(most));
         }
-        let whole = Limited::new(body, most).collect();
-        match tokio::time::timeout(limits.body, whole).await {
-            Ok(Ok(whole)) => Ok(whole.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(error)) => Err(Problem::wrong(format!("expected a whole body: {error}"))),
-            Err(_) => {
-                let text = format!("expected the body within {:?}", limits.body);
-                Err(Problem::new(StatusCode::REQUEST_TIMEOUT, text))
+        let whole = async {
+            let mut whole = Whole::default();
+            while let Some(piece) = body.frame().await {
+                let piece = piece.map_err(|error| Problem::wrong(format!("expected a whole body: {error}")))?;
+                whole.add(piece.data_ref().map_or(&[], |data| &data[..]), most, &self.shared.held)?;
             }
-        }
+            Ok(whole)
+        };
+        let late = |_| {
+            let text = format!("expected the body within {:?}", limits.body);
+            Problem::new(StatusCode::REQUEST_TIMEOUT, text)
+        };
+        tokio::time::timeout(limits.body, whole).await.map_err(late)?
     }
+}
+
+impl Whole {
+    /// Adds a piece, if the body may be that long and there is room for it.
+    fn add(&mut self, piece: &[u8], most: usize, held: &Arc<Held>) -> Result<(), Problem> {
+        let len = self.bytes.len() + piece.len();
+        if len > most {
+            return Err(too_large(most));
+        }
+        if len > self.bytes.capacity() {
+            let room = len.max(2 * self.bytes.capacity()).min(most);
+            if !self.hold.keep(held, room) {
+                let text = "expected a shorter body: the buffers that all share are nearly full (--buffers); try again";
+                return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text).retry_after(1));
+            }
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+}
+
+fn too_large(most: usize) -> Problem {
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("expected a body of at most {most} bytes"))
 }
 
 /// A page of another site cannot send this type without being asked first, and is not allowed to then.

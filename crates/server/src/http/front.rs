@@ -30,7 +30,8 @@ pub(crate) struct Limits {
     pub(crate) fields: usize,
     /// Bytes of a body.
     pub(crate) body_bytes: usize,
-    /// Requests that are answered at a time, in the whole server.
+    /// Requests with bodies that are answered at a time, in the whole server. A body that is still on its way is
+    /// none of them, and neither are requests without one: health, metrics and the gate answer while this is full.
     pub(crate) in_flight: usize,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Front {
     in_flight: AtomicUsize,
 }
 
-/// A request that is being answered.
+/// A request whose body has come and which is being answered.
 pub(crate) struct Turn<'a>(&'a Front);
 
 impl Front {
@@ -74,7 +75,7 @@ impl Front {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Begins a request, unless too many are in hand.
+    /// Begins to answer a request whose body has come, unless too many are in hand.
     pub(crate) fn turn(&self) -> Result<Turn<'_>, Problem> {
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
         let turn = Turn(self);
@@ -82,7 +83,7 @@ impl Front {
             return Ok(turn);
         }
         let most = self.limits.in_flight;
-        let text = format!("expected at most {most} requests at a time in the whole server; try again");
+        let text = format!("expected at most {most} requests with bodies at a time in the whole server; try again");
         Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text).retry_after(1))
     }
 }

@@ -11,7 +11,7 @@
 //! | `decided.rs`, `because.rs` | a decision, and why a key is decided so |
 //! | `problem.rs` | errors, as RFC 9457 words them |
 //! | `decide.rs`, `batch.rs` | check, peek, reset, refund, explain; many at once |
-//! | `parts.rs` | keys that are made of parts |
+//! | `parts.rs`, `path.rs` | keys that are made of parts; paths in their normal form |
 //! | `listing.rs` | the policies that have names |
 //! | `gate.rs`, `query.rs` | forward auth, its parameters |
 //! | `state.rs` | health, readiness, metrics |
@@ -30,6 +30,7 @@ mod listing;
 mod openapi;
 mod pace;
 mod parts;
+mod path;
 mod problem;
 mod query;
 mod routes;

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use hyper::body::Bytes;
 use serde_json::{Map, Value, json};
 use tollgate_core::EXACT;
 use utoipa::openapi::ComponentsBuilder;
@@ -16,9 +17,9 @@ use super::problem::Problem;
 use super::routes::{Methods, ROUTES, Route, Run};
 
 /// The document.
-pub(super) fn text() -> String {
-    static TEXT: OnceLock<String> = OnceLock::new();
-    TEXT.get_or_init(|| document().to_string()).clone()
+pub(super) fn text() -> Bytes {
+    static TEXT: OnceLock<Bytes> = OnceLock::new();
+    TEXT.get_or_init(|| document().to_string().into()).clone()
 }
 
 fn document() -> Value {

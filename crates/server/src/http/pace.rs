@@ -3,7 +3,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,6 +12,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::front::Limits;
+use crate::held::Held;
+
+/// The longest answer that has room in that of its connection.
+const OWN_ANSWER: usize = 4 << 10;
 
 /// What a connection does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +37,34 @@ pub(super) struct Pace {
     began: Instant,
     /// Milliseconds since the connection began, and the phase.
     word: AtomicU64,
+    held: Arc<Held>,
+    /// Bytes that the answer being written takes of the shared buffers.
+    answer: AtomicUsize,
 }
 
 impl Pace {
-    pub(super) fn new() -> Self {
-        Self { began: Instant::now(), word: AtomicU64::new(Phase::Idle as u64) }
+    pub(super) fn new(held: Arc<Held>) -> Self {
+        let (word, answer) = (AtomicU64::new(Phase::Idle as u64), AtomicUsize::new(0));
+        Self { began: Instant::now(), word, held, answer }
+    }
+
+    /// Takes room for an answer until it is written; `false` if there is none. A short one has room always, and
+    /// one that is `reserved` has room while anything else has none.
+    pub(super) fn answers(&self, bytes: usize, reserved: bool) -> bool {
+        let bytes = bytes.saturating_sub(OWN_ANSWER);
+        let took = bytes == 0 || if reserved { self.held.take_reserved(bytes) } else { self.held.take(0, bytes, 1) };
+        if took && bytes > 0 {
+            self.written();
+            self.answer.store(bytes, Ordering::Relaxed);
+        }
+        took
+    }
+
+    /// Gives back the room of the answer.
+    fn written(&self) {
+        if self.answer.load(Ordering::Relaxed) > 0 {
+            self.held.give_back(self.answer.swap(0, Ordering::Relaxed));
+        }
     }
 
     pub(super) fn enter(&self, phase: Phase) {
@@ -69,6 +97,12 @@ impl Pace {
     }
 }
 
+impl Drop for Pace {
+    fn drop(&mut self) {
+        self.written();
+    }
+}
+
 /// A stream whose first byte begins a head, and whose last written byte ends a request.
 pub(super) struct Paced<'a, S> {
     pub(super) stream: S,
@@ -95,6 +129,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<'_, S> {
         let flushed = ready!(Pin::new(&mut self.stream).poll_flush(context));
         if self.pace.phase() == Phase::Writing {
             self.pace.enter(Phase::Idle);
+            self.pace.written();
         }
         Poll::Ready(flushed)
     }

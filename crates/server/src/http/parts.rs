@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::header::{HeaderName, HeaderValue};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use tollgate_config::{KeyPart, join};
-use tollgate_http::Prefix;
+use tollgate_http::{Prefix, read_address};
 
 use super::call::Call;
+use super::path;
 use super::problem::Problem;
 use crate::desk::Known;
 use crate::fault::{Code, Fault, quoted};
@@ -63,13 +65,32 @@ pub(super) fn told(known: &Known, Parts(mut told): Parts) -> Result<Vec<u8>, Fau
     let mut values = Vec::with_capacity(parts.len());
     for part in parts {
         let value = told.remove(&part.to_string());
-        values.push(value.ok_or_else(|| unfit(&format!("parts: expected {}, found no {part}", names())))?);
+        let value = value.ok_or_else(|| unfit(&format!("parts: expected {}, found no {part}", names())))?;
+        values.push(normal(part, value)?);
     }
     if let Some(name) = told.keys().next() {
         return Err(unfit(&Fault::expected("parts", &names(), name.as_bytes()).text));
     }
-    let values: Vec<&[u8]> = values.iter().map(String::as_bytes).collect();
+    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
     Ok(join(&values))
+}
+
+/// Returns a part in the form that the gate gives it, so that both count the same requests together.
+fn normal(part: &KeyPart, value: String) -> Result<Vec<u8>, Fault> {
+    Ok(match part {
+        KeyPart::Address => address(&value)?.to_string().into_bytes(),
+        KeyPart::Path => path::normal(value.as_bytes()),
+        KeyPart::Host => value.to_ascii_lowercase().into_bytes(),
+        KeyPart::Method | KeyPart::Header(_) | KeyPart::Field(_) => value.into_bytes(),
+    })
+}
+
+/// Reads an address, or a network of 64 bits as keys tell it.
+fn address(text: &str) -> Result<Prefix, Fault> {
+    let network = text.strip_suffix("/64").and_then(|network| network.parse::<Ipv6Addr>().ok());
+    let address = network.map(IpAddr::V6).or_else(|| read_address(text.as_bytes()));
+    let expected = "an address such as 203.0.113.7 or 2001:db8::1";
+    address.map(Prefix::of).ok_or_else(|| Fault::expected("parts.address", expected, text.as_bytes()))
 }
 
 /// What was told is right, and not what the policy of the moment asks for.
@@ -97,7 +118,7 @@ fn see(call: &Call<'_>, part: &KeyPart) -> Result<Vec<u8>, Problem> {
         },
         KeyPart::Path => {
             let uri = forwarded(call, &URI)?.ok_or_else(|| lacks(part, &URI))?.as_bytes();
-            uri.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default().to_vec()
+            path::normal(uri)
         }
         KeyPart::Host => forwarded(call, &HOST)?.ok_or_else(|| lacks(part, &HOST))?.as_bytes().to_ascii_lowercase(),
         KeyPart::Header(name) => {

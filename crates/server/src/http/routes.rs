@@ -23,6 +23,8 @@ use crate::shared::Shared;
 /// What a caller says of the trace that a request belongs to.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
+const METRICS: &str = "/metrics";
+
 /// An answer on its way out.
 pub(super) type Answered = Response<Full<Bytes>>;
 
@@ -109,7 +111,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route("/v1/batch", "batch", Methods::Post, Some(Scope::Check), Run::Batch, "Decide many requests"),
     route("/v1/policies", "policies", Methods::Get, Some(Scope::Read), Run::Policies, "List the policies with names"),
     route("/v1/gate", "gate", Methods::Any, Some(Scope::Check), Run::Gate, "Decide for a proxy, in status and headers"),
-    route("/metrics", "metrics", Methods::Get, Some(Scope::Read), Run::Metrics, "What the server counted"),
+    route(METRICS, "metrics", Methods::Get, Some(Scope::Read), Run::Metrics, "What the server counted"),
     route("/healthz", "healthz", Methods::Get, None, Run::Health, "Whether the server runs"),
     route("/readyz", "readyz", Methods::Get, None, Run::Ready, "Whether the server takes requests, and who decides"),
     route("/openapi.json", "openapi", Methods::Get, None, Run::OpenApi, "This document"),
@@ -131,13 +133,26 @@ pub(super) async fn answer(
     }
 }
 
+/// Whether the answer to a path is given while the buffers are full: operators need it most then.
+pub(super) fn is_reserved(path: &str) -> bool {
+    path == METRICS
+}
+
+/// Answers that there is no room for the answer.
+pub(super) fn no_room(shared: &Shared) -> Answered {
+    let text = "expected room for a long answer: the buffers that all share are nearly full (--buffers); it may have \
+                been charged";
+    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, text).retry_after(1);
+    shared.desk.metrics.http_error(problem.status);
+    problem.response()
+}
+
 async fn respond(
     shared: &Shared,
     request: Request<Incoming>,
     peer: SocketAddr,
     local: SocketAddr,
 ) -> Result<Answered, Problem> {
-    let _turn = shared.http.turn()?;
     let (parts, body) = request.into_parts();
     let free = shared.access.free(local, peer);
     let path = parts.uri.path();
@@ -170,7 +185,10 @@ async fn routed(place: usize, route: &Route, call: &mut Call<'_>, body: Incoming
     shared.desk.metrics.http_request(place);
     let began = Instant::now();
     let was_away = shared.desk.home.is_away();
-    let answered = run(route.run, call, body).await;
+    let answered = match route.methods {
+        Methods::Post => run_with_body(route.run, call, body).await,
+        Methods::Get | Methods::Any => run(route.run, call).await,
+    };
     // Nothing is told that a restart would not remember, unless the policies said who decides without that.
     if route.run.writes() && shared.desk.home.settled().await.is_err() && !was_away {
         let text = "expected to keep what was decided, and the disk failed; it may have been charged";
@@ -199,20 +217,31 @@ fn traced(span: Mutex<Span>, call: &Call<'_>, route: &Route, answered: &Result<A
     call.shared.desk.ops.traced(span);
 }
 
-async fn run(run: Run, call: &Call<'_>, body: Incoming) -> Result<Answered, Problem> {
+/// Answers a route that takes a body. It waits for its turn only when the body has come, so that bodies that do
+/// not come keep no one else from an answer.
+async fn run_with_body(run: Run, call: &Call<'_>, body: Incoming) -> Result<Answered, Problem> {
+    let body = call.receive(body).await?;
+    let _turn = call.shared.http.turn()?;
     match run {
-        Run::Check => json(&decide::check(call, call.json(body).await?, false).await?),
-        Run::Peek => json(&decide::check(call, call.json(body).await?, true).await?),
-        Run::Reset => json(&decide::reset(call, call.json(body).await?).await?),
-        Run::Refund => json(&decide::refund(call, call.json(body).await?).await?),
-        Run::Explain => json(&decide::explain(call, call.json(body).await?).await?),
-        Run::Batch => json(&batch::batch(call, call.json(body).await?).await?),
+        Run::Check => json(&decide::check(call, Call::json(&body)?, false).await?),
+        Run::Peek => json(&decide::check(call, Call::json(&body)?, true).await?),
+        Run::Reset => json(&decide::reset(call, Call::json(&body)?).await?),
+        Run::Refund => json(&decide::refund(call, Call::json(&body)?).await?),
+        Run::Explain => json(&decide::explain(call, Call::json(&body)?).await?),
+        Run::Batch => json(&batch::batch(call, Call::json(&body)?).await?),
+        Run::Policies | Run::Gate | Run::Metrics | Run::Health | Run::Ready | Run::OpenApi => Err(unknown()),
+    }
+}
+
+async fn run(run: Run, call: &Call<'_>) -> Result<Answered, Problem> {
+    match run {
+        Run::Check | Run::Peek | Run::Reset | Run::Refund | Run::Explain | Run::Batch => Err(unknown()),
         Run::Policies => json(&listing::policies(call)?),
         Run::Gate => gate::gate(call).await,
         Run::Metrics => state::metrics(call),
         Run::Health => Ok(text("ok\n")),
         Run::Ready => state::ready(call).await,
-        Run::OpenApi => Ok(with_type(openapi::text().into(), "application/json")),
+        Run::OpenApi => Ok(with_type(openapi::text(), "application/json")),
     }
 }
 
@@ -228,11 +257,11 @@ fn json(answer: &impl Serialize) -> Result<Answered, Problem> {
 }
 
 pub(super) fn text(text: &'static str) -> Answered {
-    with_type(text.into(), "text/plain; charset=utf-8")
+    with_type(text, "text/plain; charset=utf-8")
 }
 
 /// An answer of that type. None is kept by a cache: each is of its moment.
-pub(super) fn with_type(body: Vec<u8>, kind: &'static str) -> Answered {
+pub(super) fn with_type(body: impl Into<Bytes>, kind: &'static str) -> Answered {
     let mut response = Response::new(bytes(body));
     let set: [(HeaderName, _); 2] = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-store")];
     for (name, value) in set {
@@ -241,6 +270,6 @@ pub(super) fn with_type(body: Vec<u8>, kind: &'static str) -> Answered {
     response
 }
 
-pub(super) fn bytes(body: Vec<u8>) -> Full<Bytes> {
-    Full::new(Bytes::from(body))
+pub(super) fn bytes(body: impl Into<Bytes>) -> Full<Bytes> {
+    Full::new(body.into())
 }

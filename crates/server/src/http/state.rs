@@ -10,9 +10,11 @@ use super::routes::{Answered, text, with_type};
 use crate::desk::Home;
 use crate::metrics;
 
-/// The key that readiness looks at, under a policy of its own name. It is never charged.
+/// The key that readiness asks the store about, under a policy of its own name that always has room. It is charged,
+/// since a store that is out of memory or read-only still answers who only looks.
 const READY_KEY: &[u8] = b"tollgate:ready";
 const READY_NAME: &str = "tollgate-ready";
+const READY_POLICY: &str = "1000000/s gcra";
 
 /// Ready while the server stays. It is also ready while its store is away, or its disk: it decides then too, and whoever
 /// takes away what is not ready would take all servers of that store away at once.
@@ -33,9 +35,10 @@ pub(super) async fn ready(call: &Call<'_>) -> Result<Answered, Problem> {
 
 async fn store_decides(home: &Home) -> bool {
     let Home::Redis(redis) = home else { return true };
-    let Ok(Ok(policy)) = "1/s".parse::<Policy>().map(|policy| policy.with_name(READY_NAME)) else { return false };
-    let request = Request { peek: true, ..Request::ONE };
-    let decided = home.store().check(&policy, READY_KEY, request).await;
+    let Ok(Ok(policy)) = READY_POLICY.parse::<Policy>().map(|policy| policy.with_name(READY_NAME)) else {
+        return false;
+    };
+    let decided = home.store().check(&policy, READY_KEY, Request::ONE).await;
     decided.is_ok_and(|decision| decision.source == Source::Home) && redis.stats().open_breakers == 0
 }
 

@@ -10,6 +10,7 @@ use super::policy::{FLIPS, RULES, STANDINS};
 use super::{FrontEnd, Metrics, Refused};
 use crate::desk::{Desk, Home};
 use crate::fault::Code;
+use crate::held::Usage;
 use crate::http::ROUTES;
 use crate::ops::Ops;
 use crate::resp::commands::table::COMMANDS;
@@ -54,6 +55,7 @@ pub(super) fn families(desk: &Desk) -> Vec<Family> {
     let mut families = decisions(metrics);
     families.extend(config(desk));
     families.extend(traffic(metrics));
+    families.extend(buffers(metrics));
     families.extend(home(&desk.home));
     families.extend(keyspace(desk));
     families.extend(journal(&desk.home));
@@ -186,6 +188,22 @@ fn traffic(metrics: &Metrics) -> Vec<Family> {
         family("tollgate_errors", "Error replies and answers", Values::Counters(errors)),
         family("tollgate_connections", "Connections that are open", Values::Gauges(connections.collect())),
         family("tollgate_connections_refused", "Connections not taken", Values::Counters(refused.collect())),
+    ]
+}
+
+fn buffers(metrics: &Metrics) -> Vec<Family> {
+    let parts = |bytes: fn(&Usage) -> usize| {
+        let series = metrics.buffers.usage().map(|usage| (vec![("part", usage.part.to_owned())], bytes(&usage) as f64));
+        Values::Gauges(series.into())
+    };
+    vec![
+        family("tollgate_buffer_bytes", "Bytes taken by buffers of connections", parts(|usage| usage.bytes)),
+        family("tollgate_buffer_cap_bytes", "Bytes that buffers may take (--buffers)", parts(|usage| usage.limit)),
+        family(
+            "tollgate_buffer_refusals",
+            "Times a long command, body or reply found no room in the shared buffers",
+            Values::counter(metrics.buffers.refused()),
+        ),
     ]
 }
 

@@ -26,6 +26,7 @@ use std::time::{Duration, SystemTime};
 use tollgate_core::Policy;
 
 use crate::fault::Code;
+use crate::held::Held;
 use crate::http;
 use crate::resp::commands::{Command, table};
 pub(crate) use counted::Whose;
@@ -93,6 +94,8 @@ pub(crate) struct Metrics {
     refused: [AtomicU64; Refused::ALL.len()],
     took: histogram::Histogram,
     started: SystemTime,
+    /// The bound on buffers, which counts by itself.
+    pub(crate) buffers: Arc<Held>,
 }
 
 impl Default for Metrics {
@@ -110,11 +113,17 @@ impl Default for Metrics {
             refused: Default::default(),
             took: Default::default(),
             started: SystemTime::now(),
+            buffers: Arc::default(),
         }
     }
 }
 
 impl Metrics {
+    /// Counters of a server whose buffers have this bound.
+    pub(crate) fn new(buffers: Arc<Held>) -> Self {
+        Self { buffers, ..Self::default() }
+    }
+
     /// Where decisions under a policy are counted: by itself while there is room, else with all others.
     pub(crate) fn policy(&self, policy: &Policy, whose: Whose) -> Arc<PolicyCounts> {
         self.policies.policy(policy, whose)

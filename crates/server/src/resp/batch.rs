@@ -24,6 +24,11 @@ pub(crate) const MOST: usize = 64;
 /// Checks that an idle connection keeps room for.
 const KEPT: usize = 16;
 
+/// The longest text, and the most limits, of a check that a connection remembers: each is kept for as long as the
+/// connection asks nothing else.
+const MAX_TAIL: usize = 512;
+const MAX_LIMITS: usize = 8;
+
 /// What checks ask that differ in the key alone.
 #[derive(Debug)]
 pub(crate) struct Repeated {
@@ -131,12 +136,15 @@ fn traced(mut span: Span, shared: &Shared, known: &Known, keys: &[&[u8]], decide
 }
 
 impl Repeated {
-    /// Nothing if the command is wrong, which it says better by itself, or asks for each limit's part, which
-    /// is told one by one.
+    /// Nothing if the command is wrong, which it says better by itself, asks for each limit's part, which is told
+    /// one by one, or is longer than what is remembered.
     #[cold]
     fn read(args: &Args<'_>, tail: &[u8], shared: &Shared) -> Option<Self> {
+        if tail.len() > MAX_TAIL {
+            return None;
+        }
         let (ask, source) = read_check(args, shared, false).ok()?;
-        if ask.tells == Tells::Full {
+        if ask.tells == Tells::Full || ask.part.known.policy.limits().len() > MAX_LIMITS {
             return None;
         }
         let request = ask.request();

@@ -20,7 +20,7 @@ use super::decode::{Bounds, Frame, Place, decode};
 use super::session::{Queue, Session};
 use super::writer::Writer;
 use crate::fault::{Code, Fault};
-use crate::held::Hold;
+use crate::held::{GIVE_BACK, Hold};
 use crate::metrics::FrontEnd;
 use crate::shared::Shared;
 
@@ -37,6 +37,10 @@ const WRITE_KEPT: usize = 2 << 10;
 const WRITE_STALL: Duration = Duration::from_secs(5);
 /// How long a command may take to come, from its first byte to its last.
 const COMMAND: Duration = Duration::from_secs(30);
+/// How often a connection that has had its part of the shared buffers for long looks whether room is scarce.
+const LOOK: Duration = Duration::from_secs(1);
+/// The most places of arguments that an idle connection keeps.
+const PLACES_KEPT: usize = 64;
 /// How long a client may take to say who it is, where that is needed.
 const LOGIN: Duration = Duration::from_secs(5);
 /// How long commands that are no checks are answered in one go.
@@ -45,9 +49,32 @@ const SLICE: Duration = Duration::from_millis(1);
 const QUEUE: usize = 1_024;
 const QUEUE_BYTES: usize = 256 << 10;
 /// What keeping one of them costs beside its bytes.
-const QUEUE_EACH: usize = 32;
+const QUEUE_EACH: usize = 48;
 /// Bytes of replies to one EXEC, which are all there before the first is written.
 const EXEC_BYTES: usize = 1 << 20;
+
+/// Limits that are asked about by one EXEC while it holds the keys.
+const HELD_LIMITS: usize = 512;
+
+/// How far an EXEC is.
+struct Exec {
+    /// The next command.
+    next: usize,
+    /// Commands up to the last that may touch keys.
+    keys_until: usize,
+    /// Limits that were asked about while the keys were held.
+    limits: usize,
+}
+
+/// How a part of an EXEC ended.
+enum Ran {
+    /// Nothing is left.
+    All,
+    /// Others have their turn.
+    Slice,
+    /// This has to be waited for.
+    Until(Asked),
+}
 
 /// Serves a connection to its end.
 pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
@@ -91,19 +118,41 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let login = tokio::time::Instant::now() + LOGIN;
         // When the command that has come in part must have come.
         let mut command = login;
+        // When it looks at the earliest whether it has to give back what it holds.
+        let mut look = login;
         let mut turn = 0;
         loop {
-            let Some(read) = self.room() else { return self.full().await };
+            let Some(read) = self.room() else {
+                return self.full("expected a shorter command: others are long and not yet whole").await;
+            };
+            let end = match () {
+                () if self.session.scopes.is_none() => Some(login),
+                () if self.input.is_empty() => None,
+                () => Some(command),
+            };
+            let give_back = self.holds_until().map(|until| until.max(look));
+            let reading = self.stream.read_buf(&mut self.input);
             // A wait without an end needs no timer, and nearly all are such.
-            let came = if self.session.scopes.is_none() {
-                let within = timeout_at(login, self.stream.read_buf(&mut self.input));
-                tokio::select! { biased; came = within => came?, _ = &mut stop => return Ok(()) }
-            } else if self.input.is_empty() {
-                let read = self.stream.read_buf(&mut self.input);
-                tokio::select! { biased; came = read => came, _ = &mut stop => return Ok(()) }
+            let came = if let Some(at) = [end, give_back].into_iter().flatten().min() {
+                let within = timeout_at(at, reading);
+                let came = tokio::select! { biased; came = within => came, _ = &mut stop => return Ok(()) };
+                match came {
+                    Ok(came) => came,
+                    Err(late) if end.is_some_and(|end| end <= at) => return Err(late.into()),
+                    Err(_) if self.gives_back() => {
+                        look = tokio::time::Instant::now() + LOOK;
+                        continue;
+                    }
+                    Err(_) => {
+                        let text = format!(
+                            "expected a whole command, or EXEC, within {} s: others wait for the room it takes",
+                            GIVE_BACK.as_secs()
+                        );
+                        return self.full(&text).await;
+                    }
+                }
             } else {
-                let within = timeout_at(command, self.stream.read_buf(&mut self.input));
-                tokio::select! { biased; came = within => came?, _ = &mut stop => return Ok(()) }
+                tokio::select! { biased; came = reading => came, _ = &mut stop => return Ok(()) }
             }?;
             if came == 0 {
                 return Ok(());
@@ -145,7 +194,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Makes room to read into; answers how much there is. None if other connections keep too much.
     fn room(&mut self) -> Option<usize> {
         let len = self.input.len();
-        if self.input.capacity() == len && !self.grow(if len == 0 { READ } else { 2 * len }) {
+        // No more than the longest command and what is read behind it.
+        let next = (2 * len).min(len.max(Bounds::KNOWN.command) + READ).max(READ);
+        if self.input.capacity() == len && !self.grow(next) {
             return None;
         }
         Some(self.input.capacity() - len)
@@ -160,9 +211,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         grown
     }
 
-    /// Says that the command is too long for now, and ends.
-    async fn full(&mut self) -> io::Result<()> {
-        self.out.fault(&Fault::new(Code::Full, "expected a shorter command: others are long and not yet whole"));
+    /// Returns when it has to give back what it holds of the shared buffers, if room is scarce then.
+    fn holds_until(&self) -> Option<tokio::time::Instant> {
+        let queue = self.session.queue.as_ref().and_then(|queue| queue.hold.until());
+        [self.hold.until(), queue].into_iter().flatten().min()
+    }
+
+    /// Gives back what is held and not needed if room is scarce; `false` if what is held is needed.
+    fn gives_back(&mut self) -> bool {
+        if !self.shared.held.is_scarce() {
+            return true;
+        }
+        if !self.input.is_empty() || self.session.queue.as_ref().is_some_and(|queue| queue.hold.until().is_some()) {
+            return false;
+        }
+        self.input = Vec::new();
+        self.hold.keep(&self.shared.held, 0)
+    }
+
+    /// Says why there is no room, and ends.
+    async fn full(&mut self, text: &str) -> io::Result<()> {
+        self.out.fault(&Fault::new(Code::Full, text));
         self.write().await?;
         timeout(WRITE_STALL, self.stream.shutdown()).await?
     }
@@ -215,6 +284,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         batch.decide(&input, &self.shared, &mut self.out).await;
+        if self.places.capacity() > PLACES_KEPT {
+            self.places = Vec::new();
+        }
         self.input = input;
         if at == self.input.len() {
             self.input.clear();
@@ -256,7 +328,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             Err(fault) => {
                 if let Some(queue) = &mut self.session.queue {
-                    queue.spoiled = true;
+                    queue.spoil();
                 }
                 return self.out.fault(&fault);
             }
@@ -277,13 +349,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn wait_for_exec(&mut self, args: Args<'_>) {
         let Some(queue) = &mut self.session.queue else { return };
         queue.bytes += args.bytes.len();
+        if queue.spoiled {
+            // None of them will be run, so none is kept.
+            return self.out.simple("QUEUED");
+        }
         if queue.commands.len() >= QUEUE || queue.bytes > QUEUE_BYTES {
-            queue.spoiled = true;
+            queue.spoil();
             let text = format!("expected at most {QUEUE} commands and {QUEUE_BYTES} bytes before EXEC");
             return self.out.fault(&Fault::wrong(text));
         }
         if !queue.hold.keep(&self.shared.held, queue.bytes + QUEUE_EACH * queue.commands.len()) {
-            (queue.spoiled, queue.commands) = (true, Vec::new());
+            queue.spoil();
             return self.out.fault(&Fault::new(Code::Full, "expected fewer commands before EXEC: others wait too"));
         }
         queue.commands.push(args.bytes.into());
@@ -300,18 +376,43 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return self.out.fault(&Fault::new(Code::ExecAbort, text));
         }
         self.out.array(queue.commands.len());
-        let mut next = 0;
-        while let Some(asked) = self.exec_some(&queue, &mut next) {
-            commands::ask(&self.shared, &asked, &mut self.out).await;
+        let mut exec = Exec { next: 0, keys_until: self.last_on_keys(&queue), limits: 0 };
+        loop {
+            match self.exec_some(&queue, &mut exec) {
+                Ran::All => return,
+                Ran::Slice => tokio::task::yield_now().await,
+                Ran::Until(asked) => commands::ask(&self.shared, &asked, &mut self.out).await,
+            }
         }
     }
 
-    /// Runs commands with the keys held, up to one that has to be waited for.
-    fn exec_some(&mut self, queue: &Queue, next: &mut usize) -> Option<Asked> {
+    /// Returns how many commands of a queue there are up to the last that may be about keys of this server.
+    fn last_on_keys(&mut self, queue: &Queue) -> usize {
+        if !self.shared.desk.home.answers_at_once() {
+            return 0;
+        }
+        let Self { session, places, .. } = self;
+        let last = queue.commands.iter().rposition(|bytes| {
+            let _ = decode(bytes, &Bounds::KNOWN, places);
+            commands::admit(&Args { bytes, places }, session).is_ok_and(|command| command.may_touch_keys())
+        });
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Runs commands, up to one that has to be waited for. From the first that touches keys to the last that may,
+    /// the keys are held; before and after that, others have their turn when it takes long.
+    fn exec_some(&mut self, queue: &Queue, exec: &mut Exec) -> Ran {
         let Self { shared, session, out, places, .. } = self;
-        let mut keys = shared.desk.keys();
-        while let Some(bytes) = queue.commands.get(*next) {
-            *next += 1;
+        let (mut keys, began) = (None, Instant::now());
+        let mut touched = false;
+        while let Some(bytes) = queue.commands.get(exec.next) {
+            if !touched || exec.next >= exec.keys_until {
+                keys = None;
+                if began.elapsed() > SLICE {
+                    return Ran::Slice;
+                }
+            }
+            exec.next += 1;
             if out.bytes.len() > EXEC_BYTES {
                 out.fault(&Fault::wrong(format!(
                     "not run: expected at most {EXEC_BYTES} bytes of replies to one EXEC"
@@ -329,14 +430,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     continue;
                 }
             };
+            if exec.next <= exec.keys_until && command.may_touch_keys() {
+                keys.get_or_insert_with(|| shared.desk.keys());
+            }
             let mut turn = Turn { args, session, shared, out };
-            if let Some(asked) = commands::run_now(command, &mut turn, Some(&mut keys))
-                && !commands::ask_now(shared, &asked, &mut keys, out)
-            {
-                return Some(asked);
+            let Some(asked) = commands::run_now(command, &mut turn, keys.as_deref_mut()) else {
+                touched |= command.may_touch_keys();
+                continue;
+            };
+            touched |= asked.limits().is_none();
+            // What is asked of the home while the keys are held keeps others from them.
+            if touched && keys.is_some() {
+                exec.limits += asked.limits().unwrap_or_default();
+                if exec.limits > HELD_LIMITS {
+                    out.fault(&Fault::wrong(format!(
+                        "not run: expected at most {HELD_LIMITS} limits to be asked about between the first and the \
+                         last command on keys of one EXEC"
+                    )));
+                    continue;
+                }
+            }
+            if !commands::ask_now(shared, &asked, keys.as_deref_mut(), out) {
+                return Ran::Until(asked);
             }
         }
-        None
+        Ran::All
     }
 
     /// Writes the replies, and what TLS gathered of them, once all that they tell is kept. The first try needs no
@@ -365,9 +483,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         });
         if !first.await? {
-            // Long replies to who does not read them at once are kept, as long commands are.
-            let (mut hold, long) = (Hold::default(), self.out.bytes.capacity().saturating_sub(2 * WRITE));
-            if !hold.keep(&self.shared.held, long) {
+            // Replies that are not read at once are kept, as long commands are.
+            let mut hold = Hold::default();
+            if !hold.keep_replies(&self.shared.held, self.out.bytes.capacity()) {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
             let rest = async {

@@ -205,7 +205,7 @@ async fn long_commands_that_are_not_whole_leave_room_for_short_ones() {
     assert_eq!(said(&mut good, b"*1\r\n$5\r\nMULTI\r\n").await, "+OK\r\n");
     assert_eq!(said(&mut good, b"*1\r\n$4\r\nPING\r\n").await, "+QUEUED\r\n");
     // Long ones are not: all the room that refused connections gave back is less than this.
-    let long = format!("*2\r\n$4\r\nECHO\r\n$1500\r\n{}\r\n", "x".repeat(1_500)).repeat(100);
+    let long = format!("*2\r\n$4\r\nECHO\r\n$1500\r\n{}\r\n", "x".repeat(1_500)).repeat(170);
     good.write_all(format!("{long}*1\r\n$4\r\nEXEC\r\n").as_bytes()).await.unwrap();
     let mut answers = String::new();
     while !answers.ends_with("-EXECABORT Transaction discarded because of previous errors.\r\n") {
@@ -219,4 +219,173 @@ async fn long_commands_that_are_not_whole_leave_room_for_short_ones() {
     let mut answer = [0; 9];
     clients[0].read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"$190000\r\n");
+}
+
+/// A connection, served.
+fn connect(shared: &Arc<Shared>) -> DuplexStream {
+    let (client, server) = duplex(1 << 20);
+    tokio::spawn(super::serve(Arc::clone(shared), server, session(Scopes::FREE)));
+    client
+}
+
+/// An ECHO of so many bytes.
+fn echo(len: usize) -> Vec<u8> {
+    format!("*2\r\n$4\r\nECHO\r\n${len}\r\n{}\r\n", "x".repeat(len)).into_bytes()
+}
+
+/// Everything that a connection says, up to a text.
+async fn says(client: &mut DuplexStream, end: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(end) {
+        let mut some = vec![0; 64 << 10];
+        let read = tokio::time::timeout(Duration::from_secs(30), client.read(&mut some)).await;
+        let read = read.unwrap_or_else(|_| panic!("nothing more was said: {text}")).unwrap();
+        assert!(read > 0, "it was cut off: {text}");
+        text += &String::from_utf8_lossy(&some[..read]);
+    }
+    text
+}
+
+/// Connections whose MULTI queues take all that there is for them of what is shared.
+async fn queues(shared: &Arc<Shared>) -> Vec<DuplexStream> {
+    let queued = [b"*1\r\n$5\r\nMULTI\r\n".to_vec(), echo(2_000).repeat(120)].concat();
+    let mut clients = Vec::new();
+    for _ in 0..98 {
+        let mut client = connect(shared);
+        client.write_all(&queued).await.unwrap();
+        says(&mut client, "+OK\r\n").await;
+        clients.push(client);
+    }
+    clients
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_queues_give_back_what_others_need() {
+    let ((shared, _stop), start) = (shared(), Instant::now());
+    let mut idle = queues(&shared).await;
+    // A command of ordinary length is served whatever others hold; a long one finds no room.
+    let (mut good, mut long) = (connect(&shared), connect(&shared));
+    assert!(said(&mut good, &echo(1_000)).await.starts_with("$1000\r\n"));
+    long.write_all(&echo(190_000)).await.unwrap();
+    assert!(says(&mut long, "\r\n").await.starts_with("-OOM expected a shorter command"));
+    assert!(start.elapsed() < Duration::from_secs(1));
+    // Ten seconds later the first of them have been cut off, and a long command is served. They may move meanwhile.
+    for second in 0..12 {
+        sleep(Duration::from_secs(1)).await;
+        for client in &mut idle {
+            let _ = client.write_all(b"*1\r\n$4\r\nPING\r\n").await;
+        }
+        assert!(second > 7 || shared.held.is_scarce(), "nobody is cut off before");
+    }
+    let mut long = connect(&shared);
+    long.write_all(&echo(190_000)).await.unwrap();
+    assert!(says(&mut long, "\r\n").await.starts_with("$190000\r\n"));
+    let mut last = String::new();
+    idle[0].read_to_string(&mut last).await.unwrap();
+    let told = "-OOM expected a whole command, or EXEC, within 10 s: others wait for the room it takes\r\n";
+    assert!(last.ends_with(told), "{}", &last[last.len().saturating_sub(200)..]);
+    assert!(said(&mut good, b"*1\r\n$4\r\nPING\r\n").await.ends_with("+PONG\r\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_waits_for_as_long_as_there_is_room() {
+    let (shared, _stop) = shared();
+    let mut client = connect(&shared);
+    client.write_all(b"*1\r\n$5\r\nMULTI\r\n").await.unwrap();
+    client.write_all(&echo(2_000).repeat(100)).await.unwrap();
+    sleep(Duration::from_secs(3_600)).await;
+    client.write_all(b"*1\r\n$4\r\nEXEC\r\n").await.unwrap();
+    says(&mut client, "*100\r\n$2000\r\n").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn buffers_of_long_pipelines_are_given_back_and_nobody_is_cut_off() {
+    let (shared, _stop) = shared();
+    // Commands of 32 bytes end where buffers do, which grow for them.
+    let pipeline = echo(11).repeat(4_096);
+    let mut clients = Vec::new();
+    for _ in 0..700 {
+        let mut client = connect(&shared);
+        client.write_all(&pipeline).await.unwrap();
+        let mut replies = vec![0; 18 * 4_096];
+        client.read_exact(&mut replies).await.unwrap();
+        clients.push(client);
+    }
+    let taken = || shared.held.usage()[1].bytes;
+    assert!(taken() > 8 << 20, "{}", taken());
+    sleep(Duration::from_secs(15)).await;
+    assert!(taken() <= 8 << 20, "{}", taken());
+    for client in &mut clients {
+        assert_eq!(said(client, b"*1\r\n$4\r\nPING\r\n").await, "+PONG\r\n");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_is_spoiled_takes_nothing() {
+    let (shared, _stop) = shared();
+    let mut client = connect(&shared);
+    client.write_all(b"*1\r\n$5\r\nMULTI\r\n").await.unwrap();
+    client.write_all(&echo(2_000).repeat(140)).await.unwrap();
+    says(&mut client, "-ERR expected at most 1024 commands and 262144 bytes before EXEC").await;
+    client.write_all(b"*1\r\n$4\r\nEXEC\r\n").await.unwrap();
+    says(&mut client, "-EXECABORT").await;
+    client
+        .write_all(&[b"*1\r\n$5\r\nMULTI\r\n*1\r\n$3\r\nWAT\r\n".to_vec(), echo(2_000).repeat(50)].concat())
+        .await
+        .unwrap();
+    let queued = says(&mut client, "QUEUED").await;
+    assert!(queued.contains("-ERR unknown command"), "{queued}");
+    sleep(Duration::from_secs(1)).await;
+    assert!(shared.held.usage()[1].bytes <= 16 << 10, "{:?}", shared.held.usage());
+}
+
+/// A command in bytes.
+fn command(words: &[&str]) -> Vec<u8> {
+    let args = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    args.fold(format!("*{}\r\n", words.len()), |text, arg| text + &arg).into_bytes()
+}
+
+/// An EXEC of these commands, asked at once with what another connection of the thread asks: how many of the
+/// EXEC's commands have run when the other one is answered, as an INCR of theirs counts.
+async fn exec_beside(commands: Vec<u8>, other: &[&str]) -> (String, String) {
+    let (shared, _stop) = shared();
+    let (mut first, mut second) = (connect(&shared), connect(&shared));
+    // Both are known to their tasks before either is run.
+    first.write_all(&[command(&["MULTI"]), commands, command(&["EXEC"])].concat()).await.unwrap();
+    second.write_all(&command(other)).await.unwrap();
+    let answered = said(&mut second, b"").await;
+    let so_far = {
+        let mut bytes = vec![0; 1 << 20];
+        let read = tokio::time::timeout(Duration::ZERO, first.read(&mut bytes)).await.map_or(0, Result::unwrap);
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
+    };
+    (answered, so_far)
+}
+
+#[tokio::test]
+async fn a_long_exec_of_questions_lets_others_have_their_turn() {
+    // Many limits with many slots each, and a refund of each: none of it is about keys.
+    let limits: Vec<String> = (0..32).map(|n| format!("100000/{}s slots resolution=1s name=n{n}", 3_600 + n)).collect();
+    let policy = limits.join(", ");
+    let refund = command(&["TG.REFUND", "k", &policy, "1", "1"]);
+    let check = command(&["TG.CHECK", "k", &policy]);
+    let (answered, so_far) = exec_beside([check, refund].concat().repeat(100), &["PING"]).await;
+    assert_eq!(answered, "+PONG\r\n");
+    assert!(!so_far.contains("*200\r\n"), "the other one waited for all of it");
+}
+
+#[tokio::test]
+async fn keys_of_an_exec_are_nobody_elses_from_the_first_to_the_last() {
+    let (shared, _stop) = shared();
+    let mut client = connect(&shared);
+    let policy: Vec<String> = (0..32).map(|n| format!("100000/{}s slots resolution=1s name=n{n}", 3_600 + n)).collect();
+    let (incr, check) = (command(&["INCR", "n"]), command(&["TG.CHECK", "k", &policy.join(", ")]));
+    // Before the first and after the last command on keys questions are many; between them they are bounded.
+    let queued = [&command(&["MULTI"]), &check.repeat(20), &incr, &check.repeat(17), &incr, &check.repeat(20)];
+    client.write_all(&queued.map(Vec::as_slice).concat()).await.unwrap();
+    client.write_all(&command(&["EXEC"])).await.unwrap();
+    let told = says(&mut client, ":2\r\n*6\r\n").await;
+    let (refused, incremented) =
+        (told.matches("-ERR not run: expected at most 512 limits").count(), told.contains(":2\r\n"));
+    assert_eq!((refused, incremented), (1, true), "{told}");
 }

@@ -8,6 +8,7 @@ use crate::audit::{By, Who};
 use crate::held::Hold;
 use crate::metrics::FrontEnd;
 use crate::resp::batch::Repeated;
+use crate::resp::commands::Flushed;
 
 /// A connection's own state.
 pub(crate) struct Session {
@@ -33,6 +34,8 @@ pub(crate) struct Session {
     pub(crate) pause: Option<Duration>,
     /// Whether the connection ends after its replies are written.
     pub(crate) ends: bool,
+    /// What it sees of the scripts.
+    pub(crate) flushed: Flushed,
     /// What was asked last, which is mostly the next thing too.
     pub(crate) latest: Option<Arc<Repeated>>,
 }
@@ -49,6 +52,13 @@ pub(crate) struct Queue {
     pub(crate) spoiled: bool,
 }
 
+impl Queue {
+    /// Notes that none of the commands will be run, and gives back what they took.
+    pub(crate) fn spoil(&mut self) {
+        *self = Self { spoiled: true, ..Self::default() };
+    }
+}
+
 impl Session {
     pub(crate) fn new(id: u64, peer: std::net::SocketAddr, local: std::net::SocketAddr, scopes: Scopes) -> Self {
         Self {
@@ -63,6 +73,7 @@ impl Session {
             queue: None,
             pause: None,
             ends: false,
+            flushed: Flushed::default(),
             latest: None,
         }
     }

@@ -69,3 +69,21 @@ async fn a_server_without_its_store_stays_ready_and_says_so() {
     }
     assert_eq!(tested.get("/healthz").await.status, 200);
 }
+
+#[tokio::test]
+async fn a_server_whose_store_takes_no_charges_says_that_it_decides_itself() {
+    let redis = tollgate_servers::Server::start().unwrap();
+    let store = Redis::builder(&redis.url()).deadline(std::time::Duration::from_secs(10)).connect().await.unwrap();
+    let tested = tested_with(With { home: Some(Home::Redis(store)), ..With::default() });
+    assert_eq!(tested.get("/readyz").await.text(), "ready\n");
+    let mut there = redis.connection().unwrap();
+    let mut set = |name: &str, value: &str| {
+        redis::cmd("CONFIG").arg("SET").arg(name).arg(value).exec(&mut there).unwrap();
+    };
+    set("maxmemory", "1");
+    let told = tested.post("/v1/check", r#"{"key": "a", "policy": "9/min"}"#).await.json();
+    assert_eq!(told["source"], "local", "the store is out of memory");
+    assert_eq!(tested.get("/readyz").await.text(), "ready, deciding in the store's place\n");
+    set("maxmemory", "0");
+    assert_eq!(tested.get("/readyz").await.text(), "ready\n");
+}

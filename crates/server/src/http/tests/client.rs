@@ -68,14 +68,15 @@ pub(super) fn tested_with(with: With) -> Tested {
         front.limits = limits;
     }
     let (by, keys) = (Box::new(clock.clone()), Keys::new(1 << 20));
-    let desk = Desk::new(home, with.policies, Arc::default(), by, Arc::clone(&log), keys);
+    let metrics = Arc::<crate::metrics::Metrics>::default();
+    let desk = Desk::new(home, with.policies, Arc::clone(&metrics), by, Arc::clone(&log), keys);
     desk.begin(with.config, Recovered::default()).unwrap();
     let shared = Shared {
         desk,
         access: Access::new(Free::Loopback, Vec::new(), known, None, Box::new(clock.clone()), Arc::clone(&log)),
         clients: Clients::new(tollgate_core::Clock::now(&clock)),
         http: front,
-        held: Arc::default(),
+        held: Arc::clone(&metrics.buffers),
         log,
         scripts: Scripts::default(),
         next_id: 1.into(),
@@ -152,7 +153,12 @@ pub(super) fn request(method: &str, target: &str, headers: &[(&str, &str)], body
 impl Tested {
     /// A connection, served.
     pub(super) fn connect(&self) -> DuplexStream {
-        let (client, server) = tokio::io::duplex(64 << 10);
+        self.connect_with(64 << 10)
+    }
+
+    /// The same, with so many bytes on the way at most.
+    pub(super) fn connect_with(&self, bytes: usize) -> DuplexStream {
+        let (client, server) = tokio::io::duplex(bytes);
         let local = "127.0.0.1:7380".parse().unwrap();
         tokio::spawn(serve(Arc::clone(&self.shared), server, self.peer, local));
         client
@@ -214,4 +220,10 @@ pub(super) async fn read(stream: &mut DuplexStream, is_head: bool) -> Option<Tol
         stream.read_exact(&mut told.body).await.ok()?;
     }
     Some(told)
+}
+
+/// Reads the head of an answer; tells how long its body is.
+pub(super) async fn read_head(stream: &mut DuplexStream) -> usize {
+    let head = read(stream, true).await.expect("an answer");
+    head.header("content-length").and_then(|length| length.parse().ok()).expect("a length")
 }

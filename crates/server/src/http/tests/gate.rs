@@ -185,3 +185,62 @@ async fn wrong_questions_of_a_proxy() {
         assert!(told.problem().contains(said), "{target}: {}", told.problem());
     }
 }
+
+/// A server behind a proxy whose policy makes keys of parts, with what is left after each request.
+fn of_parts(key: &str) -> super::client::Tested {
+    let yaml = format!("policies:\n  parts: {{limit: 90/min, key: {key}}}\n");
+    let config = tollgate_config::read(&yaml, tollgate_config::Format::Yaml).unwrap().config;
+    tested_with(With { config, ..BEHIND_NGINX })
+}
+
+#[tokio::test]
+async fn an_address_that_is_told_is_grouped_as_the_gate_groups_it() {
+    let tested = of_parts("[address]");
+    for (texts, key) in [
+        (
+            &[
+                "2001:db8::1",
+                "2001:db8::2",
+                "[2001:db8::3]:443",
+                "2001:db8::4%eth0",
+                "2001:DB8:0:0:1::",
+                "2001:db8::/64",
+            ][..],
+            "2001:db8::9",
+        ),
+        (&["1.2.3.4", "::ffff:1.2.3.4", "1.2.3.4:80", "::ffff:102:304", "[::ffff:1.2.3.4]:80"], "1.2.3.4"),
+    ] {
+        for (before, text) in texts.iter().enumerate() {
+            let body = format!(r#"{{"policy": "parts", "parts": {{"address": "{text}"}}}}"#);
+            let told = tested.post("/v1/check", &body).await;
+            assert_eq!(told.json()["remaining"], 89 - before, "{text}: {told:?}");
+        }
+        let told = tested.ask("GET", "/v1/gate?policy=parts", &[("X-Forwarded-For", key)], "").await;
+        let left = (89 - texts.len()).to_string();
+        assert_eq!(told.header("tollgate-remaining"), Some(left.as_str()), "the gate knows {key} as the same");
+    }
+    for text in ["not an address", "", "1.2.3", "1.2.3.4/24", "2001:db8::/48", "1.2.3.4:99999", "::1::", "localhost"] {
+        let body = format!(r#"{{"policy": "parts", "parts": {{"address": "{text}"}}}}"#);
+        let told = tested.post("/v1/check", &body).await;
+        let expected = "parts.address: expected an address such as 203.0.113.7 or 2001:db8::1, found ";
+        assert_eq!(told.status, 400, "{text}");
+        assert!(told.problem().starts_with(expected), "{}", told.problem());
+    }
+}
+
+#[tokio::test]
+async fn a_path_is_one_key_however_it_is_written() {
+    let tested = of_parts("[host, path]");
+    let uris = ["/a/b", "//a/b?x=1", "/./a/b", "/a/../a/b", "/%61/b", "/x/%2e%2E/a//b", "http://Example.org/a/b"];
+    for (before, uri) in uris.iter().enumerate() {
+        let headers = [("X-Forwarded-Uri", *uri), ("X-Forwarded-Host", "Example.org")];
+        let told = tested.ask("GET", "/v1/gate?policy=parts", &headers, "").await;
+        let left = (89 - before).to_string();
+        assert_eq!(told.header("tollgate-remaining"), Some(left.as_str()), "{uri}");
+    }
+    let body = r#"{"policy": "parts", "parts": {"host": "EXAMPLE.org", "path": "/a/./b"}}"#;
+    assert_eq!(tested.post("/v1/check", body).await.json()["remaining"], 89 - uris.len());
+    let other = [("X-Forwarded-Uri", "/a%2Fb"), ("X-Forwarded-Host", "example.org")];
+    let told = tested.ask("GET", "/v1/gate?policy=parts", &other, "").await;
+    assert_eq!(told.header("tollgate-remaining"), Some("89"), "another path");
+}

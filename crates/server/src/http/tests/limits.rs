@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-use super::client::{With, read, request, tested, tested_with};
+use super::client::{Tested, With, read, read_head, request, tested, tested_with};
 use crate::http::front::Limits;
 
 const JSON: [(&str, &str); 1] = [("Content-Type", "application/json")];
@@ -85,26 +85,101 @@ async fn who_does_not_read_is_cut_off() {
     assert!((30..=60).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
 }
 
+/// Routes that answer while anything else is full.
+async fn assert_answers(tested: &Tested) {
+    for path in ["/healthz", "/readyz", "/metrics", "/v1/gate?policy=9000/min"] {
+        let told = tested.get(path).await;
+        assert_eq!(told.status, 200, "{path}: {told:?}");
+    }
+}
+
 #[tokio::test]
-async fn requests_in_hand_are_counted() {
+async fn bodies_that_do_not_come_keep_nobody_from_an_answer() {
     let limits = Limits { in_flight: 1, ..Limits::default() };
     let tested = tested_with(With { limits: Some(limits), ..With::default() });
-    let mut waits = tested.connect();
     let asked = request("POST", "/v1/check", &JSON, r#"{"key": "a", "policy": "9/min"}"#);
     let (head, body) = asked.split_at(asked.len() - 5);
-    waits.write_all(head).await.unwrap();
-    // The first one is in hand once somebody else is told so.
-    let told = loop {
-        let told = tested.get("/healthz").await;
-        if told.status != 200 {
-            break told;
-        }
-    };
+    let mut waiting = Vec::new();
+    for _ in 0..100 {
+        let mut waits = tested.connect();
+        waits.write_all(head).await.unwrap();
+        waiting.push(waits);
+    }
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_answers(&tested).await;
+    assert_eq!(tested.raw(&asked).await.status, 200);
+    // Those that come at last are answered too.
+    waiting[0].write_all(body).await.unwrap();
+    assert_eq!(read(&mut waiting[0], false).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn requests_with_bodies_are_so_many_at_a_time_and_others_answer() {
+    let limits = Limits { in_flight: 0, ..Limits::default() };
+    let tested = tested_with(With { limits: Some(limits), ..With::default() });
+    let told = tested.post("/v1/check", r#"{"key": "a", "policy": "9/min"}"#).await;
     assert_eq!((told.status, told.header("retry-after")), (503, Some("1")));
-    assert!(told.problem().contains("at most 1 requests at a time"));
-    waits.write_all(body).await.unwrap();
-    assert_eq!(read(&mut waits, false).await.unwrap().status, 200);
-    assert_eq!(tested.get("/healthz").await.status, 200);
+    assert!(told.problem().contains("at most 0 requests with bodies at a time"));
+    assert_answers(&tested).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_take_room_while_they_come_and_short_ones_always_have_it() {
+    let tested = tested();
+    let asked = request("POST", "/v1/check", &JSON, &format!(r#"{{"key": "a"{}}}"#, " ".repeat(60_000)));
+    let half = &asked[..asked.len() - 1];
+    let (mut waiting, mut refused) = (Vec::new(), None);
+    while refused.is_none() {
+        let mut client = tested.connect();
+        client.write_all(half).await.unwrap();
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        if tested.shared.held.refused() > 0 {
+            refused = read(&mut client, false).await;
+        }
+        waiting.push(client);
+        assert!(waiting.len() < 1_000);
+    }
+    let refused = refused.unwrap();
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert!(refused.problem().starts_with("expected a shorter body: the buffers that all share are nearly full"));
+    assert!(waiting.len() > 100, "{}", waiting.len());
+    assert_answers(&tested).await;
+    assert_eq!(tested.post("/v1/check", r#"{"key": "a", "policy": "9/min"}"#).await.status, 200);
+    // What does not come is given up, and there is room again.
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(tested.shared.held.usage()[1].bytes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_answers_take_room_until_they_are_read() {
+    let tested = tested();
+    let taken = || tested.shared.held.usage()[1].bytes;
+    let asked = request("GET", "/openapi.json", &[], "");
+    let mut stream = tested.connect_with(1_024);
+    stream.write_all(&asked).await.unwrap();
+    let first = read_head(&mut stream).await;
+    assert!(first > 10_000 && taken() > 10_000, "{first} {}", taken());
+    let mut body = vec![0; first];
+    stream.read_exact(&mut body).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(taken(), 0);
+    // Who does not read is refused when all of it is taken, and metrics are told even then.
+    let (mut waiting, held) = (Vec::new(), &tested.shared.held);
+    while held.refused() == 0 {
+        let mut stream = tested.connect_with(1_024);
+        stream.write_all(&asked).await.unwrap();
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        waiting.push(stream);
+        assert!(waiting.len() < 10_000);
+    }
+    assert_answers(&tested).await;
+    drop(waiting);
 }
 
 #[tokio::test]
@@ -118,7 +193,8 @@ async fn a_server_that_ends_answers_what_came_and_closes() {
     let asked = request("POST", "/v1/check", &JSON, r#"{"key": "a", "policy": "9/min"}"#);
     let (head, body) = asked.split_at(asked.len() - 5);
     busy.write_all(head).await.unwrap();
-    while tested.shared.http.in_hand() == 0 {
+    let seen = || crate::metrics::exposition(&tested.shared.desk).unwrap();
+    while !seen().contains("front=\"http\",command=\"check\"} 1\n") {
         tokio::task::yield_now().await;
     }
     tested.stop.send(true).unwrap();

@@ -8,6 +8,7 @@ use super::config::cap;
 use super::hello::REDIS_VERSION;
 use crate::desk::Home;
 use crate::fault::Fault;
+use crate::held::Usage;
 use crate::keys::{DATABASES, Keys, Times};
 
 /// A section: its name, and what writes its lines.
@@ -66,7 +67,12 @@ fn memory(turn: &Turn<'_>, keys: &mut Keys, text: &mut String) -> std::fmt::Resu
         Home::Redis(_) => 0,
     };
     let used = used + keys.counts().bytes + turn.shared.desk.bans.bytes();
-    write!(text, "used_memory:{used}\r\nmaxmemory:{}\r\nmaxmemory_policy:noeviction\r\n", cap(turn.shared))
+    write!(text, "used_memory:{used}\r\nmaxmemory:{}\r\nmaxmemory_policy:noeviction\r\n", cap(turn.shared))?;
+    let held = &turn.shared.held;
+    for Usage { part, bytes, limit } in held.usage() {
+        write!(text, "buffers_{part}_bytes:{bytes}\r\nbuffers_{part}_max_bytes:{limit}\r\n")?;
+    }
+    write!(text, "buffers_refusals:{}\r\n", held.refused())
 }
 
 fn persistence(turn: &Turn<'_>, _: &mut Keys, text: &mut String) -> std::fmt::Result {

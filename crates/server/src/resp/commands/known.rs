@@ -1,7 +1,8 @@
 //! Which scripts and libraries this server knows, and which of them are loaded.
 //!
 //! It runs no Lua: a script is known by the SHA-1 of its text, and does what it always did. All that are known
-//! are loaded from the start; after SCRIPT FLUSH a script is not, until somebody brings it again.
+//! are loaded from the start. SCRIPT FLUSH is the connection's own: it sees no script until it brings it again, and
+//! others see what they saw.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,35 @@ const RDSLIM: &str = "87613a9e5929aa39174139ffd5a204b9dcf75c6b";
 /// What every script of ours begins with.
 const OURS: &str = "-- tollgate: ";
 
+/// The most scripts that a connection brings again after SCRIPT FLUSH: with more, all are there again.
+const MAX_AGAIN: usize = 32;
+
+/// What a connection sees of the scripts.
+#[derive(Debug, Default)]
+pub(crate) struct Flushed {
+    /// Those that it brought again after SCRIPT FLUSH; all are there if it flushed none.
+    again: Option<HashSet<String>>,
+}
+
+impl Flushed {
+    /// Forgets all scripts.
+    pub(super) fn flush(&mut self) {
+        self.again = Some(HashSet::new());
+    }
+
+    fn sees(&self, sha: &str) -> bool {
+        self.again.as_ref().is_none_or(|again| again.contains(sha))
+    }
+
+    fn brings(&mut self, sha: &str) {
+        let Some(again) = &mut self.again else { return };
+        again.insert(sha.to_owned());
+        if again.len() > MAX_AGAIN {
+            self.again = None;
+        }
+    }
+}
+
 /// Which scripts and libraries are loaded, server-wide.
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {
@@ -26,10 +56,6 @@ pub(crate) struct Scripts {
 
 #[derive(Debug)]
 struct Loaded {
-    /// Whether those that were there from the start are.
-    flushed: bool,
-    /// Those that came since.
-    again: HashSet<String>,
     /// Scripts of ours for few algorithms, of which there are hundreds: known once they came.
     learned: HashMap<String, Does>,
     libraries: HashMap<Library, Arc<str>>,
@@ -38,7 +64,7 @@ struct Loaded {
 impl Default for Loaded {
     fn default() -> Self {
         let libraries = [Library::Plain, Library::Versioned].into_iter().filter_map(|own| Some((own, own.text()?)));
-        Self { flushed: false, again: HashSet::new(), learned: HashMap::new(), libraries: libraries.collect() }
+        Self { learned: HashMap::new(), libraries: libraries.collect() }
     }
 }
 
@@ -136,37 +162,24 @@ impl Scripts {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The script of that SHA-1, if it is loaded.
-    pub(super) fn find(&self, sha: &[u8]) -> Option<Does> {
+    /// The script of that SHA-1, if it is loaded for a connection.
+    pub(super) fn find(&self, sha: &[u8], flushed: &Flushed) -> Option<Does> {
         let sha = std::str::from_utf8(sha).ok()?.to_ascii_lowercase();
-        let loaded = self.lock();
-        let is_there = !loaded.flushed || loaded.again.contains(&sha);
-        known(&sha).or_else(|| loaded.learned.get(&sha).copied()).filter(|_| is_there)
+        known(&sha).or_else(|| self.lock().learned.get(&sha).copied()).filter(|_| flushed.sees(&sha))
     }
 
     /// Loads the script of that text; answers its SHA-1 and what it does.
-    pub(super) fn load(&self, text: &[u8]) -> Result<(String, Does), Fault> {
+    pub(super) fn load(&self, text: &[u8], flushed: &mut Flushed) -> Result<(String, Does), Fault> {
         let text = std::str::from_utf8(text).map_err(|_| unknown("in another encoding than UTF-8"))?;
         let sha = Script::new(text.to_owned()).sha;
         let learned = || self.lock().learned.get(&sha).copied();
         let does = known(&sha).or_else(learned).or_else(|| few(text));
         let does = does.ok_or_else(|| unknown(&format!("with the SHA-1 {sha}")))?;
-        let mut loaded = self.lock();
         if known(&sha).is_none() {
-            loaded.learned.insert(sha.clone(), does);
+            self.lock().learned.insert(sha.clone(), does);
         }
-        if loaded.flushed {
-            loaded.again.insert(sha.clone());
-        }
+        flushed.brings(&sha);
         Ok((sha, does))
-    }
-
-    /// Forgets all scripts.
-    pub(super) fn flush(&self) {
-        let mut loaded = self.lock();
-        loaded.flushed = true;
-        loaded.again.clear();
-        loaded.learned.clear();
     }
 
     /// The function of that name, in either case, if a library that is loaded has it.
@@ -229,19 +242,35 @@ mod tests {
 
     #[test]
     fn every_set_of_algorithms_is_recognised_by_its_text() {
-        let scripts = Scripts::default();
+        let (scripts, mut flushed) = (Scripts::default(), Flushed::default());
         for algorithms in [&["gcra"][..], &["sliding"], &["fixed", "gcra"], &["decay", "estimate", "slots"]] {
             for call in CALLS {
                 let script = tollgate_lua::script(call.name, algorithms).unwrap();
-                assert!(scripts.find(script.sha.as_bytes()).is_none());
-                let (sha, does) = scripts.load(script.text.as_bytes()).unwrap();
+                assert!(scripts.find(script.sha.as_bytes(), &flushed).is_none());
+                let (sha, does) = scripts.load(script.text.as_bytes(), &mut flushed).unwrap();
                 assert!(matches!(does, Does::Native(found) if found.name == call.name));
                 assert_eq!(sha, script.sha);
-                assert!(scripts.find(script.sha.to_ascii_uppercase().as_bytes()).is_some());
+                assert!(scripts.find(script.sha.to_ascii_uppercase().as_bytes(), &flushed).is_some());
                 let changed = script.text.replacen("floor", "ceil", 1);
-                assert!(scripts.load(changed.as_bytes()).unwrap_err().to_string().contains("runs no Lua"));
+                let refused = scripts.load(changed.as_bytes(), &mut flushed).unwrap_err().to_string();
+                assert!(refused.contains("runs no Lua"));
             }
         }
+    }
+
+    #[test]
+    fn a_connection_that_flushes_scripts_flushes_its_own() {
+        let (scripts, [mut own, other]) = (Scripts::default(), [Flushed::default(), Flushed::default()]);
+        let script = tollgate_lua::whole_script("tollgate").unwrap();
+        own.flush();
+        assert!(scripts.find(script.sha.as_bytes(), &own).is_none());
+        assert!(scripts.find(script.sha.as_bytes(), &other).is_some());
+        scripts.load(script.text.as_bytes(), &mut own).unwrap();
+        assert!(scripts.find(script.sha.as_bytes(), &own).is_some());
+        // What a connection keeps of it has a bound.
+        own.flush();
+        (0..=MAX_AGAIN).for_each(|number| own.brings(&number.to_string()));
+        assert!(own.again.is_none());
     }
 
     #[test]

@@ -50,7 +50,7 @@ use crate::resp::session::Session;
 use crate::resp::writer::Writer;
 use crate::shared::Shared;
 use crate::traced;
-pub(crate) use known::Scripts;
+pub(crate) use known::{Flushed, Scripts};
 pub(crate) use table::{Command, Run, find};
 pub(crate) use tg::read_check;
 
@@ -105,6 +105,17 @@ pub(crate) enum Asked {
     Reset(Box<(Question, By)>),
     /// A call of a dialect.
     Dialect(Box<Spoken>),
+}
+
+impl Asked {
+    /// How many limits it is about, if it is no call of a dialect, which is about keys.
+    pub(crate) fn limits(&self) -> Option<usize> {
+        match self {
+            Self::Question(question, _) => Some(question.limits()),
+            Self::Reset(reset) => Some(reset.0.limits()),
+            Self::Dialect(_) => None,
+        }
+    }
 }
 
 /// How an answer is worded.
@@ -243,14 +254,18 @@ fn elsewhere(command: &Command) -> Fault {
     Fault::wrong(format!("{name}: the keys are in the store that this server was started with (--store); ask it there"))
 }
 
-/// Puts a question to a home that answers at once, with the keys held; answers whether it is one.
-pub(crate) fn ask_now(shared: &Shared, asked: &Asked, keys: &mut Keys, out: &mut Writer) -> bool {
+/// Puts a question to a home that answers at once, with the keys held if it is about them; answers whether it was
+/// put.
+pub(crate) fn ask_now(shared: &Shared, asked: &Asked, keys: Option<&mut Keys>, out: &mut Writer) -> bool {
     if !shared.desk.home.answers_at_once() {
         return false;
     }
     match asked {
-        // The keys are not asked for again, since they are held.
-        Asked::Dialect(spoken) => dialects::decide(shared, spoken, keys, out),
+        Asked::Dialect(spoken) => {
+            // The keys are not asked for again, since they are held.
+            let Some(keys) = keys else { return false };
+            dialects::decide(shared, spoken, keys, out);
+        }
         Asked::Question(..) | Asked::Reset(_) => {
             let mut context = Context::from_waker(Waker::noop());
             return pin!(ask(shared, asked, out)).poll(&mut context).is_ready();

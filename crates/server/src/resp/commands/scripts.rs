@@ -18,7 +18,7 @@ pub(super) fn eval_ro(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
 
 fn by_text(turn: &mut Turn<'_>, looks: bool) -> Result<Asked, Fault> {
     let given = Given::read(turn, NUMBER)?;
-    let (_, does) = turn.shared.scripts.load(turn.args.at(1))?;
+    let (_, does) = turn.shared.scripts.load(turn.args.at(1), &mut turn.session.flushed)?;
     does.ask(turn, &given, looks)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn evalsha_ro(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
 
 fn by_sha(turn: &mut Turn<'_>, looks: bool) -> Result<Asked, Fault> {
     let given = Given::read(turn, NUMBER)?;
-    let does = turn.shared.scripts.find(turn.args.at(1));
+    let does = turn.shared.scripts.find(turn.args.at(1), &turn.session.flushed);
     let does = does.ok_or_else(|| Fault::new(Code::NoScript, "No matching script. Please use EVAL."))?;
     does.ask(turn, &given, looks)
 }
@@ -43,12 +43,13 @@ pub(super) fn script(turn: &mut Turn<'_>) -> Result<(), Fault> {
     let (args, scripts) = (turn.args, &turn.shared.scripts);
     match (args.at(1).to_ascii_uppercase().as_slice(), args.len()) {
         (b"LOAD", 3) => {
-            let (sha, _) = scripts.load(args.at(2))?;
+            let (sha, _) = scripts.load(args.at(2), &mut turn.session.flushed)?;
             turn.out.bulk(sha.as_bytes());
         }
         (b"EXISTS", 3..) => {
             turn.out.array(args.len() - 2);
-            args.iter().skip(2).for_each(|sha| turn.out.int(i64::from(scripts.find(sha).is_some())));
+            let there = |sha| scripts.find(sha, &turn.session.flushed).is_some();
+            args.iter().skip(2).for_each(|sha| turn.out.int(i64::from(there(sha))));
         }
         (b"FLUSH", 2) => flush(turn),
         (b"FLUSH", 3) if args.is(2, "ASYNC") || args.is(2, "SYNC") => flush(turn),
@@ -67,6 +68,6 @@ pub(super) fn script(turn: &mut Turn<'_>) -> Result<(), Fault> {
 }
 
 fn flush(turn: &mut Turn<'_>) {
-    turn.shared.scripts.flush();
+    turn.session.flushed.flush();
     turn.out.simple("OK");
 }

@@ -45,6 +45,16 @@ impl Command {
         matches!(self.name, "EXEC" | "DISCARD" | "MULTI" | "WATCH" | "RESET" | "QUIT")
     }
 
+    /// Whether it may be about keys of this server. Commands of our own ask about policies alone; what a function or a
+    /// script asks about is known when it is read.
+    pub(crate) fn may_touch_keys(&self) -> bool {
+        match self.run {
+            Run::Keys(_) | Run::Look(_) => true,
+            Run::Ask(_) => !self.name.starts_with("TG."),
+            Run::Plain(_) | Run::Exec => false,
+        }
+    }
+
     /// The part that a second word names, in either case.
     pub(crate) fn part(&self, word: &[u8]) -> Option<&'static Self> {
         self.parts.iter().find(|part| part.word().as_bytes().eq_ignore_ascii_case(word))
