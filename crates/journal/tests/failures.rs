@@ -5,9 +5,9 @@
 
 mod support;
 
-use support::{Run, frame, goes_on, look, options, path, write_state};
+use support::{Run, frame, goes_on, look, options, path, read, shared, write_state};
 use tollgate_journal::disk::{Emulated, Operation, Survival};
-use tollgate_journal::{Failed, Health, Sync};
+use tollgate_journal::{Failed, Health, Sync, open};
 
 const EIO: i32 = 5;
 const EFBIG: i32 = 27;
@@ -349,4 +349,44 @@ fn numbers_tell_what_was_done() {
     let run = Run::start(&run.disk.clone(), Sync::EverySecond).unwrap();
     let stats = run.journal().stats();
     assert!(stats.since_snapshot > before && stats.snapshot == 2 && stats.snapshot_bytes == size);
+}
+
+#[test]
+fn a_start_on_a_full_disk_leaves_what_was_kept_whenever_power_is_lost() {
+    let is_kept = |disk: &Emulated, room: u64| {
+        for survival in [Survival::Nothing, Survival::Everything, Survival::Some] {
+            let left = disk.restart(survival, room);
+            left.set_room(None);
+            let (prefix, report) = look(&options(Sync::Always), &left).unwrap();
+            assert_eq!(prefix.upto, 20, "{room} {survival:?}: {report}");
+            goes_on(&options(Sync::Always), &left);
+        }
+    };
+    let mut full = 0;
+    for room in 0..250 {
+        let mut run = run(Sync::Always);
+        if room % 2 == 0 {
+            run.close().unwrap();
+        }
+        let disk = run.disk.clone();
+        drop(run);
+        disk.set_room(Some(room));
+        let (mut opened, _) = open(&options(Sync::Always), shared(&disk)).unwrap();
+        assert_eq!(read(&mut opened).unwrap().upto, 20);
+        let journal = opened.start_though_full().unwrap();
+        is_kept(&disk, room);
+        full += u64::from(journal.health() == Health::Full);
+        // Tries for which there is no room, or not for all of it.
+        for _ in 0..3 {
+            let _ = journal.rotate().and_then(|rotation| rotation.write(|to| write_state(to, 20, 20)));
+            is_kept(&disk, room);
+        }
+        disk.set_room(None);
+        let rotation = journal.rotate().unwrap();
+        is_kept(&disk, room);
+        rotation.write(|to| write_state(to, 20, 20)).unwrap();
+        assert_eq!(journal.health(), Health::Good);
+        is_kept(&disk, room);
+    }
+    assert!((50..250).contains(&full), "{full}");
 }
