@@ -53,7 +53,7 @@ const QUEUE_EACH: usize = 48;
 /// Bytes of replies to one EXEC, which are all there before the first is written.
 const EXEC_BYTES: usize = 1 << 20;
 
-/// Limits that are asked about by one EXEC while it holds the keys.
+/// Limits that are asked about by one EXEC while it holds the keys, or before others have their turn.
 const HELD_LIMITS: usize = 512;
 
 /// How far an EXEC is.
@@ -404,11 +404,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn exec_some(&mut self, queue: &Queue, exec: &mut Exec) -> Ran {
         let Self { shared, session, out, places, .. } = self;
         let (mut keys, began) = (None, Instant::now());
-        let mut touched = false;
+        let (mut touched, mut limits) = (false, 0);
         while let Some(bytes) = queue.commands.get(exec.next) {
             if !touched || exec.next >= exec.keys_until {
                 keys = None;
-                if began.elapsed() > SLICE {
+                if limits > HELD_LIMITS || began.elapsed() > SLICE {
                     return Ran::Slice;
                 }
             }
@@ -439,6 +439,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 continue;
             };
             touched |= asked.limits().is_none();
+            limits += asked.limits().unwrap_or_default();
             // What is asked of the home while the keys are held keeps others from them.
             if touched && keys.is_some() {
                 exec.limits += asked.limits().unwrap_or_default();
