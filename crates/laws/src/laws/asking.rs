@@ -25,7 +25,7 @@ struct Keys {
 
 pub(crate) fn check(case: &Case) -> Verdict {
     let mut rng = Rng::new(case.start ^ case.ops.len() as u64);
-    let stages: Vec<Policy> = case.stages.iter().map(|stage| named(stage, &case.stages[0])).collect();
+    let stages: Vec<Policy> = case.stages.iter().map(|stage| named(stage, &case.stages)).collect();
     let others = (0..6).filter_map(|_| other(&mut rng)).collect();
     let mut keys = Keys { alone: KeyState::default(), shared: KeyState::default(), stages, others, rng };
     let (mut clock, mut stage, mut granted) = (case.start, 0, Vec::new());
@@ -93,7 +93,7 @@ impl Keys {
                 _ => {}
             }
         }
-        if self.rng.chance(3) {
+        if self.rng.chance(1) {
             for period in 0..MANY {
                 let limit = Limit::build("fixed", 1, Micros::new((1 << 40) + period), &Options::default());
                 if let Some(policy) = limit.ok().and_then(|limit| Policy::new(vec![limit]).ok()) {
@@ -110,11 +110,12 @@ impl Keys {
     }
 }
 
-/// The same policy, its first limit under a name; that is another if it has another period than that of `first`, since
-/// what has expired under a name's shorter period may be gone or not.
-fn named(policy: &Policy, first: &Policy) -> Policy {
-    let period = policy.limits()[0].period();
-    let name = if period == first.limits()[0].period() { NAME.to_owned() } else { format!("of-{}", period.get()) };
+/// The same policy, its first limit under a name, which only limits of the same shape have: what has expired under one
+/// that forgets sooner may be gone or not.
+fn named(policy: &Policy, stages: &[Policy]) -> Policy {
+    let shape = |policy: &Policy| Limit::new(policy.limits()[0].rule().clone()).id().clone();
+    let same = stages.iter().position(|stage| shape(stage) == shape(policy)).unwrap_or_default();
+    let name = if same == 0 { NAME.to_owned() } else { format!("{NAME}-{same}") };
     let mut limits: Vec<Limit> = policy.limits().iter().map(|limit| Limit::clone(limit)).collect();
     if let Ok(named) = limits[0].clone().named(&name) {
         limits[0] = named;
