@@ -86,6 +86,19 @@ impl Overflow {
         self.halves.iter().map(|half| half.budget.used()).sum()
     }
 
+    /// The buckets of the tables; none of a shard that is not made yet.
+    pub(crate) fn sizes(&self) -> [usize; 2] {
+        [0, 1].map(|half| self.halves[half].shard.get().map_or(0, Shard::buckets))
+    }
+
+    /// Makes the tables as large as they were.
+    pub(crate) fn grow_to(&self, sizes: impl Iterator<Item = usize>) {
+        for (half, buckets) in self.halves.iter().zip(sizes).filter(|(_, buckets)| *buckets > 0) {
+            let shard = half.shard.get_or_init(|| Shard::new(2 * half.budget.cap(), &half.budget));
+            shard.grow_to(&mut shard.lock(), buckets, &half.budget);
+        }
+    }
+
     /// Lets the caps be passed by so much, while a snapshot is read.
     pub(crate) fn allow(&self, slack: usize) {
         self.halves.iter().for_each(|half| half.budget.allow(slack));

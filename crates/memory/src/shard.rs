@@ -143,9 +143,22 @@ impl Shard {
         }
     }
 
-    /// Looks far for room again, as a table that can grow does.
-    pub(crate) fn unstick(inner: &mut Inner) {
+    /// The buckets in use.
+    pub(crate) fn buckets(&self) -> usize {
+        self.buckets.load(Ordering::Relaxed)
+    }
+
+    /// Makes a table without keys as large as one was before, if there is memory for it.
+    pub(crate) fn grow_to(&self, inner: &mut Inner, buckets: usize, budget: &Budget) {
+        while self.buckets() < buckets && self.split(inner, budget, &|_| false) {}
+    }
+
+    /// A locked empty slot for a key that was in a table of this size: it is filled up before it grows. None if there is
+    /// neither room nor memory.
+    pub(crate) fn place_again(&self, inner: &mut Inner, ident: Ident, budget: &Budget) -> Option<Locked<'_>> {
+        // Looks far for room, as a table that can grow does.
         inner.stuck = false;
+        self.find_place(inner, ident, budget, &|_| false)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -184,6 +197,10 @@ impl Shard {
                 self.split(inner, budget, expired);
             }
         }
+        self.find_place(inner, ident, budget, expired)
+    }
+
+    fn find_place(&self, inner: &mut Inner, ident: Ident, budget: &Budget, expired: Expired<'_>) -> Option<Locked<'_>> {
         for _ in 0..SPLIT_FOR_ONE {
             let indices = both(ident.print, self.buckets.load(Ordering::Relaxed));
             let free = indices.into_iter().find_map(|index| self.free_slot(inner, index, budget, expired));

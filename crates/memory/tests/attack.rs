@@ -263,6 +263,7 @@ fn random_callers_at_the_cap_get_no_more_than_any_limit_has() {
         memory.save_to(&mut bytes).unwrap();
         let given: Vec<Policy> = policies.iter().map(|(policy, _)| policy.clone()).collect();
         let again = Memory::restore_from(&mut &bytes[..], cap, Some(Box::new(Manual::at(START))), &given).unwrap();
+        assert!(within(&again), "{:?}", again.stats());
         for _ in 0..30_000 {
             let (policy, key) = (&policies[random.below(policies.len() as u64) as usize].0, random.below(5_000) as u32);
             let prepared =

@@ -9,7 +9,7 @@ use tollgate_core::{Cell, KeyState, Limit, LimitId, Policy, Reader, Writer};
 use super::{KIND_SHIFT, RANK_SHIFT, SHARES, SnapshotError, kind};
 use crate::ident::Ident;
 use crate::record::{Mirror, Record};
-use crate::shard::{Inner, RECORD, Shard};
+use crate::shard::{Inner, RECORD};
 use crate::shared::{Shared, Target};
 use crate::slot::Form;
 use crate::space::{Space, is_wall};
@@ -171,8 +171,7 @@ impl<'a> Entries<'a> {
                 &mut locked.insert((number, shard.lock())).1
             }
         };
-        Shard::unstick(inner);
-        let Some(place) = shard.place(inner, ident, budget, &|_| false) else { return false };
+        let Some(place) = shard.place_again(inner, ident, budget) else { return false };
         let form = Form { rank: target.space.rank, boxed: false, shares };
         match holds {
             Holds::Words(words) => place.fill(ident.print, ident.mark, form, words),

@@ -5,6 +5,7 @@
 //!   magic, version, secret, time          the head
 //!   spaces: number of the name and rank,  in this order
 //!           policy name, mode, limits
+//!   buckets of each shard's table         those of shared buckets last
 //! length, then entries                    as often as there are keys for; an entry is a print, a word
 //!                                         that tells mark, kind, rank and shard, and the state as words
 //! zero                                    no more entries
@@ -22,8 +23,8 @@
 //! meanwhile is in it or not, and one of several keys at once may be in it for some of them only. A policy that
 //! came meanwhile is not in it, and keys that were first used under it are not either.
 //!
-//! Versions 1 to 3 are still read: version 3 had no gaps between the numbers of names, and no key that told of a part
-//! in a bucket. In versions 1 and 2 an entry was alone in its block with a word of its own for its kind, and
+//! Versions 1 to 3 are still read: version 3 had no gaps between the numbers of names, did not tell the sizes of tables,
+//! and had no key that told of a part in a bucket. In versions 1 and 2 an entry was alone in its block with a word of its own for its kind, and
 //! marks had 12 bits for the name. Version 1 had one policy a name and neither numbers nor ranks. Keys that
 //! shared a bucket in those share another from then on, with what is in it.
 

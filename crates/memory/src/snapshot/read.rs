@@ -13,6 +13,10 @@ use crate::ident::{NAME_BITS, Secret};
 use crate::memory::{MOST_NAMES, Memory};
 use crate::names::MOST_RANKS;
 
+/// The last version that does not tell the sizes of tables.
+const UNSIZED: u64 = 3;
+/// More shards than a store has.
+const MAX_SIZES: u64 = 64;
 /// Bytes that are made room for before they are there, whatever a length says.
 const AT_ONCE: u64 = 1 << 20;
 
@@ -78,9 +82,15 @@ impl Memory {
     ) -> Result<(Self, SavedNames), SnapshotError> {
         let memory = Self::with_secret(cap, Source::of(clock), head.secret);
         let shared = memory.shared();
-        // Keys come in another order than they did, and a table that is nearly full may not take them so.
+        // Keys come in another order than they did, and a table that is nearly full may not take them all so.
         shared.budget.allow(shared.budget.cap() / 4);
         shared.overflow.allow(shared.overflow.bytes() / 4);
+        // What was stopped fits under the same cap, if tables are no larger than they were.
+        let mut sizes = head.sizes.iter().copied();
+        for (shard, buckets) in shared.shards.iter().zip(&mut sizes) {
+            shard.grow_to(&mut shard.lock(), buckets, &shared.budget);
+        }
+        shared.overflow.grow_to(sizes);
         // Names keep their numbers, which are part of their keys' identities.
         let firsts = || (0..).zip(&head.names).filter_map(|(number, ranks)| Some((number, ranks.first()?.as_ref()?)));
         shared.names.reserve(firsts().map(|(number, policy)| (number, policy.name())));
@@ -103,6 +113,8 @@ struct Head {
     secret: Secret,
     /// By number of the name and rank. There is always a first.
     names: Vec<Vec<Option<Policy>>>,
+    /// The buckets of each shard's table; none in older versions.
+    sizes: Vec<usize>,
 }
 
 fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
@@ -122,7 +134,9 @@ fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
             let place = if version == OLDEST { number << RANK_SHIFT } else { from.take()? };
             put_policy(&mut names, place, Policy::read(from)?)?;
         }
-        from.is_done().then_some(Head { version, secret, names })
+        let sizes = if version > UNSIZED { from.at_most(MAX_SIZES)? } else { 0 };
+        let sizes = (0..sizes).map(|_| usize::try_from(from.take()?).ok()).collect::<Option<_>>()?;
+        from.is_done().then_some(Head { version, secret, names, sizes })
     };
     let head = rest().ok_or(SnapshotError::Damaged("its policies"))?;
     let firsts = head.names.iter().filter_map(|ranks| ranks.first()?.as_ref());

@@ -135,7 +135,11 @@ impl Shared {
         for word in [MAGIC, VERSION, one, two, three, self.clock.now().get(), told.all as u64] {
             to.put(word);
         }
-        ([to.as_bytes(), spaces.as_bytes()].concat(), told)
+        let mut sizes = Writer::default();
+        let shared = self.overflow.sizes();
+        sizes.put((self.shards.len() + shared.len()) as u64);
+        self.shards.iter().map(Shard::buckets).chain(shared).for_each(|buckets| sizes.put(buckets as u64));
+        ([to.as_bytes(), spaces.as_bytes(), sizes.as_bytes()].concat(), told)
     }
 
     /// A policy that came after the head was written has no place in it.
