@@ -105,7 +105,7 @@ impl Shared {
     /// Whether a key that was seen can be decided without the lock of its shard.
     #[inline]
     fn is_plain(&self, target: Target<'_>, seen: &Seen, request: &Request) -> bool {
-        target.is_own && seen.rank() == target.space.rank && !request.peek
+        target.is_own && seen.rank() == target.space.rank && !request.peek && !seen.is_fresh()
     }
 
     /// Decides a key under the lock of its shard, telling each limit's part.

@@ -52,8 +52,7 @@ impl<'a> Held<'a> {
         let (record, index) = if seen.boxed() {
             let index = Mirror::unpack(seen.words).record;
             (std::mem::take(&mut *shard.record(index)?), Some(index))
-        } else if seen.words == [0, 0] {
-            // It has just got its place, and remembers nothing.
+        } else if seen.is_fresh() {
             (Record::default(), None)
         } else {
             (Record::of(vec![space.own.limits().first()?.unpack(seen.words)]), None)

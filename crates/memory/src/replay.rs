@@ -88,6 +88,7 @@ impl Shared {
         if target.is_own
             && let Some((slot, seen)) = self.shard(ident).find(ident)
             && seen.is_packed_by(target.space.rank)
+            && !seen.is_fresh()
             && let Some((_, words)) = decide_packed(target.policy, seen.words, t, request)
             && slot.replace(seen, words)
         {

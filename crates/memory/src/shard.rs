@@ -31,6 +31,8 @@ const SPLIT_FOR_ONE: usize = 32;
 const WAYS: usize = 256;
 /// The same once the table cannot grow.
 const WAYS_WHEN_STUCK: usize = 8;
+/// The same for keys that were in a table of the same size.
+const WAYS_OF_OLD_KEYS: usize = 4_096;
 
 /// Two cache lines.
 #[derive(Debug)]
@@ -119,8 +121,19 @@ pub(crate) struct Inner {
     made: usize,
     /// Where the next sweep goes on.
     hand: usize,
-    /// Whether there was no memory for another bucket when last one was wanted.
-    stuck: bool,
+    /// How far is looked for room.
+    search: Search,
+}
+
+/// How far is looked for room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Search {
+    /// There was no memory for another bucket when last one was wanted.
+    Short,
+    #[default]
+    Long,
+    /// For keys of a snapshot, which fitted before.
+    Longest,
 }
 
 /// Who may be forgotten.
@@ -156,9 +169,10 @@ impl Shard {
     /// A locked empty slot for a key that was in a table of this size: it is filled up before it grows. None if there is
     /// neither room nor memory.
     pub(crate) fn place_again(&self, inner: &mut Inner, ident: Ident, budget: &Budget) -> Option<Locked<'_>> {
-        // Looks far for room, as a table that can grow does.
-        inner.stuck = false;
-        self.find_place(inner, ident, budget, &|_| false)
+        inner.search = Search::Longest;
+        let place = self.find_place(inner, ident, budget, &|_| false);
+        inner.search = Search::Long;
+        place
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -244,10 +258,11 @@ impl Shard {
         // In a table that cannot grow, looking far finds little, at a cost that whoever sends new keys
         // could make others pay; in one that is nearly full it finds nothing.
         let nearly_full = self.keys() * 100 >= buckets * SLOTS * NEARLY_FULL_PERCENT;
-        let most = match inner.stuck {
-            true if nearly_full => return None,
-            true => WAYS_WHEN_STUCK,
-            false => WAYS,
+        let most = match inner.search {
+            Search::Short if nearly_full => return None,
+            Search::Short => WAYS_WHEN_STUCK,
+            Search::Long => WAYS,
+            Search::Longest => WAYS_OF_OLD_KEYS,
         };
         while next < ways.len() && ways.len() < most {
             let (index, ..) = ways[next];
@@ -329,10 +344,11 @@ impl Shard {
         }
         let missing = self.table.missing(new);
         if missing > 0 {
-            inner.stuck = !budget.take_for_table(missing * size_of::<Bucket>());
-            if inner.stuck {
+            if !budget.take_for_table(missing * size_of::<Bucket>()) {
+                inner.search = Search::Short;
                 return false;
             }
+            inner.search = Search::Long;
             self.table.extend(new, Bucket::empty);
         }
         let old = new - (1 << new.ilog2());

@@ -72,6 +72,12 @@ impl Seen {
         self.head & (VERSION - 1) & !SHARES == u64::from(rank) << RANK_SHIFT
     }
 
+    /// Whether the key has just got its slot. What it begins with is found under the lock of its shard: it may have
+    /// shared a bucket before.
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.boxed() && self.words == [0, 0]
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.print == 0
     }

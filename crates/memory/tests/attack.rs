@@ -155,6 +155,27 @@ fn pairs_that_share_a_bucket_are_held_to_the_limits_of_each() {
 }
 
 #[test]
+fn a_key_that_got_a_slot_and_nothing_else_still_has_what_it_used_of_a_bucket() {
+    let (memory, clock) = store(LEAST_CAP);
+    let (fill, policy) = (prepare(&memory, "1/min gcra"), prepare(&memory, "7/w gcra"));
+    admitted(&memory, &fill, 0..200_000);
+    // Keys without a place of their own use one unit each, of their buckets.
+    let keys: Vec<u32> = (60_000_000..60_000_100).collect();
+    let used: Vec<u32> = keys.into_iter().filter(|key| admitted(&memory, &policy, *key..*key + 1) == 1).collect();
+    // A minute later there is room. They get slots in a call that charges nothing.
+    clock.advance(Micros::from_secs(120));
+    let never = prepare(&memory, "1/d fixed");
+    assert!(memory.check(&never, b"spent", &Request::ONE).unwrap().allowed);
+    for key in &used {
+        let items = [(&policy, &key.to_le_bytes()[..], Cost::ONE), (&never, &b"spent"[..], Cost::ONE)];
+        assert!(!memory.check_all(&items).unwrap().allowed);
+        let more = (0..7).filter(|_| admitted(&memory, &policy, *key..*key + 1) == 1).count();
+        assert!(more <= 6, "{more} after one of seven");
+    }
+    assert!(used.len() > 50);
+}
+
+#[test]
 fn names_that_callers_bring_take_no_number_and_reach_no_named_policy() {
     let (memory, _) = store(LEAST_CAP);
     let five = Request::cost(Cost::new(5).unwrap());
