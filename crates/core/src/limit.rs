@@ -250,7 +250,8 @@ impl Limit {
         self.rule.remaining(&cell.memory, t)
     }
 
-    pub(crate) fn reset_after(&self, cell: &Cell, t: Timestamp) -> Micros {
+    /// Returns the time until a cell is as new.
+    pub fn reset_after(&self, cell: &Cell, t: Timestamp) -> Micros {
         let spaced = self.spacing.map_or(Micros::ZERO, |spacing| spacing::wait(cell.last, t, spacing));
         self.rule.reset_after(&cell.memory, t).max(spaced)
     }

@@ -50,5 +50,6 @@ mod schedules;
 
 pub use clock::{Cached, Manual, Monotonic};
 pub use memory::{DEFAULT_CAP, LEAST_CAP, MOST_CAP, MOST_NAMES, Memory, Prepared, Refunded, Stats};
+pub use replay::Remembered;
 pub use snapshot::SnapshotError;
 pub use tollgate_core::Clock;

@@ -17,7 +17,7 @@ use crate::sync::{AtomicU64, MutexGuard, Ordering};
 /// The most buckets that the keys of one name share.
 const MAX_BUCKETS: usize = 1_024;
 /// Bytes of the budget that there is a bucket for.
-const BYTES_A_BUCKET: usize = 512;
+const BYTES_A_BUCKET: usize = 448;
 
 /// How many buckets the keys of a name share: fewer for names that come late, so that very many names do not
 /// take more than there is.

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Cell, Cost, EXACT, KeyState, Mode, Request, Timestamp, decide_packed, decide_with};
+use tollgate_core::{Cell, Cost, EXACT, KeyState, Limit, Mode, Request, Timestamp, decide_packed, decide_with};
 
 use crate::draw::Done;
 use crate::held::{Held, Moment};
@@ -18,19 +18,38 @@ use crate::overflow::Overflows;
 use crate::shard::lock_slot;
 use crate::shared::{Shared, Target, When};
 
+/// What is remembered of a key.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Remembered {
+    /// In its own place; nothing if there is none, or nothing in it.
+    pub own: Option<KeyState>,
+    /// In the bucket that it shares with others, if anything that it used may be there.
+    pub bucket: Option<KeyState>,
+}
+
 impl Memory {
     /// All that is remembered of a key under the policy's name, also by limits that the policy does not have:
-    /// in the order of their ids, without what has expired. A key that shares a bucket with others has the
-    /// bucket's. Nothing if there is nothing.
-    pub fn state(&self, policy: &Prepared, key: &[u8]) -> Option<KeyState> {
+    /// in the order of their ids, without what has expired.
+    pub fn state(&self, policy: &Prepared, key: &[u8]) -> Remembered {
         self.shared().state(policy.target(), policy.ident(key))
     }
 
-    /// Puts a state that [`Memory::state`] told in the place of whatever is remembered of the key under the
-    /// policy's name. An empty one makes it as new. One that finds no room takes the place of the bucket that
-    /// the key shares.
+    /// Puts a state in the place of what the key's own place remembers under the policy's name. An empty one makes it as
+    /// new. One that finds no room goes to the bucket that the key shares, beside what is there.
     pub fn put_state(&self, policy: &Prepared, key: &[u8], state: KeyState) {
         self.shared().put_state(policy.target(), policy.ident(key), state);
+    }
+
+    /// Puts a state in the place of what the bucket remembers that the key shares.
+    pub fn put_bucket(&self, policy: &Prepared, key: &[u8], state: KeyState) {
+        self.shared().put_bucket(policy.target(), policy.ident(key), state);
+    }
+
+    /// Begins or ends to do again what was done before. It may need a little more room than there was, which is kept for
+    /// that: so nothing is forgotten for lack of it.
+    pub fn replay(&self, is_begun: bool) {
+        self.shared().allow_reserve(is_begun);
     }
 
     /// Charges `units` at `t`, whether they fit or not: those of an earlier decision, see [`Request::leaves`],
@@ -101,38 +120,30 @@ impl Shared {
         let _ = self.with_cells(When::At(t), target, ident, charge);
     }
 
-    fn state(&self, target: Target<'_>, ident: Ident) -> Option<KeyState> {
+    fn state(&self, target: Target<'_>, ident: Ident) -> Remembered {
         let shard = self.shard(ident);
         let _inner = shard.lock();
         let own = shard.find(ident).and_then(|(slot, _)| Held::known(self, shard, &self.budget, lock_slot(slot)));
-        let is_new = own.is_none();
-        let (mut state, shares) = match own {
+        let (own, shares) = match own {
             Some(held) => {
-                let state = held.state();
-                let shares = held.may_share();
+                let (state, shares) = (held.state(), held.may_share());
                 held.leave_untouched();
                 (state, shares)
             }
             None => (KeyState::default(), true),
         };
-        if shares && self.overflow.is_used(target.space) {
+        let sorted = |state: KeyState| Some(state.sorted(self.now(target))).filter(|state| !state.is_empty());
+        let bucket = if shares && self.overflow.is_used(target.space) {
             // The locks of buckets come after those of all shards.
-            let bucket =
-                Overflows::one(self, When::Now).look(target.space, ident, |bucket| bucket.state()).ok().flatten();
-            let missing = bucket.iter().flat_map(KeyState::each).filter(|(limit, cell)| {
-                let is_asked = target.policy.limits().iter().any(|asked| asked.finds(limit, cell));
-                (is_new || is_asked) && state.position(limit).is_none()
-            });
-            let missing: Vec<_> = missing.map(|(limit, cell)| (Arc::clone(limit), cell.clone())).collect();
-            missing.into_iter().for_each(|(limit, cell)| state.keep(limit, cell));
-        }
-        Some(state.sorted(self.now(target))).filter(|state| !state.is_empty())
+            let bucket = Overflows::one(self, When::Now).look(target.space, ident, |bucket| bucket.state());
+            bucket.ok().flatten().and_then(sorted)
+        } else {
+            None
+        };
+        Remembered { own: sorted(own), bucket }
     }
 
     fn put_state(&self, target: Target<'_>, ident: Ident, state: KeyState) {
-        // No time has passed for a state but its own: later ones may still be told.
-        let t = Timestamp::default();
-        let at = Moment { later: t, earlier: t };
         let shard = self.shard(ident);
         let mut inner = shard.lock();
         let when = When::At(state.latest());
@@ -140,7 +151,7 @@ impl Shared {
             if state.is_empty() {
                 return held.forget(&mut inner);
             }
-            if held.put_state(&mut inner, target.limits(), state.clone(), at) {
+            if held.put_state(&mut inner, target.limits(), state.clone(), BEFORE_ALL) {
                 return;
             }
             // What does not fit is in the bucket from now on, and nowhere else.
@@ -155,7 +166,39 @@ impl Shared {
         }
         let mut overflows = Overflows::one(self, when);
         if let Some((_, held, inner)) = overflows.open(target.space, ident) {
-            held.put_state(inner, target.limits(), state, at);
+            let (mut all, t) = (held.state(), state.latest());
+            for (limit, cell) in state.each() {
+                match all.position(limit) {
+                    None => all.keep(Arc::clone(limit), cell.clone()),
+                    // Of two that count the same limit, the one that is held to it for longer.
+                    Some(place) => {
+                        let is_longer =
+                            |(held, old): (&Arc<Limit>, &Cell)| limit.reset_after(cell, t) > held.reset_after(old, t);
+                        if all.each().nth(place).is_some_and(is_longer) {
+                            all.replace(place, Some(limit), cell.clone());
+                        }
+                    }
+                }
+            }
+            held.put_state(inner, target.limits(), all, BEFORE_ALL);
+        }
+    }
+
+    fn put_bucket(&self, target: Target<'_>, ident: Ident, state: KeyState) {
+        let shard = self.shard(ident);
+        let mut inner = shard.lock();
+        if let Some((slot, _)) = shard.find(ident)
+            && let Some(mut held) = Held::known(self, shard, &self.budget, lock_slot(slot))
+        {
+            held.share();
+            held.leave(&mut inner, BEFORE_ALL);
+        }
+        let mut overflows = Overflows::one(self, When::At(state.latest()));
+        if let Some((_, held, inner)) = overflows.open(target.space, ident) {
+            held.put_state(inner, target.limits(), state, BEFORE_ALL);
         }
     }
 }
+
+/// No time has passed for a state but its own: later ones may still be told.
+const BEFORE_ALL: Moment = Moment { later: Timestamp::saturating(0), earlier: Timestamp::saturating(0) };

@@ -18,13 +18,16 @@ use crate::space::{Facts, Space};
 
 /// One part in so many of the cap is for what keys share when there is no room for their own.
 const OVERFLOW_SHARE: usize = 8;
+/// One part in so many of that, and of the rest, is for starts: what was stopped may need a little more room than it had,
+/// since keys come in another order and make room at other times.
+const RESERVE_SHARE: usize = 32;
 const SHARDS: usize = if crate::sync::MODELLED { 1 } else { 16 };
 
 /// The parts of a store.
 pub(crate) struct Shared {
     pub(crate) facts: Facts,
     pub(crate) clock: Source,
-    /// Seven eighths of the cap.
+    /// Seven eighths of the cap, but for what is kept for starts.
     pub(crate) budget: Budget,
     pub(crate) shards: Box<[Shard]>,
     /// The buckets of what found no room: the last eighth.
@@ -87,8 +90,9 @@ pub(crate) enum When {
 impl Shared {
     pub(crate) fn new(cap: usize, clock: Source, secret: Secret) -> Self {
         let cap = cap.clamp(LEAST_CAP, MOST_CAP);
-        let budget = Budget::new(cap - cap / OVERFLOW_SHARE);
-        let overflow = Overflow::new(cap / OVERFLOW_SHARE);
+        let overflow = Overflow::new(cap / OVERFLOW_SHARE - cap / OVERFLOW_SHARE / RESERVE_SHARE);
+        let budget = cap - cap / OVERFLOW_SHARE;
+        let budget = Budget::new(budget - budget / RESERVE_SHARE);
         let facts = Facts { secret, is_monotonic: clock.is_monotonic(), overflow_bytes: overflow.bytes() };
         // Shards fill alike, so twice an even share is more than any of them needs.
         let shards = (0..SHARDS).map(|_| Shard::new(budget.cap() / SHARDS * 2, &budget)).collect();
@@ -98,6 +102,13 @@ impl Shared {
     /// The space of a policy, and whether it is the policy's own.
     pub(crate) fn space(&self, policy: &Policy) -> Result<(Arc<Space>, bool), StoreError> {
         self.names.space(policy, &self.facts)
+    }
+
+    /// Lets what is kept for starts be used, or keeps it from now on.
+    pub(crate) fn allow_reserve(&self, is_allowed: bool) {
+        let reserve = |bytes: usize| if is_allowed { bytes / (RESERVE_SHARE - 1) } else { 0 };
+        self.budget.allow(reserve(self.budget.cap()));
+        self.overflow.allow(reserve(self.overflow.bytes()));
     }
 
     /// Bytes taken.

@@ -210,7 +210,7 @@ fn keys_of_a_policy_that_changed_share_its_limits() {
     for given in [&changes[..], &changes[1..], &[]] {
         let again = restored(&file.0, &time, given);
         let prepared = again.prepare(&changes[1]).unwrap();
-        let state = |key: u32| again.state(&prepared, &key.to_le_bytes()).unwrap();
+        let state = |key: u32| again.state(&prepared, &key.to_le_bytes()).own.unwrap();
         let first = state(0);
         for key in 1..50 {
             let (here, state) = (first.each(), state(key));

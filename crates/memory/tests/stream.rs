@@ -48,7 +48,7 @@ fn assert_alike(one: &Memory, other: &Memory, keys: u32) {
         for key in 0..keys {
             let key = [number as u8, key as u8, (key >> 8) as u8];
             assert_eq!(one.state(a, &key), other.state(&b, &key));
-            used += usize::from(one.state(a, &key).is_some());
+            used += usize::from(one.state(a, &key).own.is_some());
         }
     }
     assert!(used > 0);
@@ -157,7 +157,7 @@ fn as_many_names_as_may_be_come_back() {
     for number in 0..MOST_NAMES {
         let state = |memory: &Memory| memory.state(&memory.prepare(&policy(number)).unwrap(), b"k");
         let found = state(&again);
-        assert!(found.is_some() && found == state(&memory), "name-{number}");
+        assert!(found.own.is_some() && found == state(&memory), "name-{number}");
     }
 }
 

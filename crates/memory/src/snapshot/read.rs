@@ -67,8 +67,7 @@ impl Memory {
         if missing > 0 {
             return Err(SnapshotError::Cap(shared.cap, shared.used() + missing));
         }
-        shared.budget.allow(0);
-        shared.overflow.allow(0);
+        shared.allow_reserve(false);
         shared.names.give_back_unused();
         Ok(memory)
     }
@@ -82,9 +81,11 @@ impl Memory {
     ) -> Result<(Self, SavedNames), SnapshotError> {
         let memory = Self::with_secret(cap, Source::of(clock), head.secret);
         let shared = memory.shared();
-        // Keys come in another order than they did, and a table that is nearly full may not take them all so.
-        shared.budget.allow(shared.budget.cap() / 4);
-        shared.overflow.allow(shared.overflow.bytes() / 4);
+        match head.sizes.is_empty() {
+            // Keys come in another order than they did, and a table that is nearly full may not take them all so.
+            true => shared.budget.allow(shared.budget.cap() / 4),
+            false => shared.allow_reserve(true),
+        }
         // What was stopped fits under the same cap, if tables are no larger than they were.
         let mut sizes = head.sizes.iter().copied();
         for (shard, buckets) in shared.shards.iter().zip(&mut sizes) {

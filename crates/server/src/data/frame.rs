@@ -5,6 +5,7 @@
 //! caller's    id, words                     the same, of a policy that a caller brought
 //! charges     id, n, at, n x (key, units, at - the one before)
 //! state       id, key, cells                all that the key remembers under the policy's name, after a change
+//! bucket      id, key, cells                the same of the bucket that the key shares, for lack of memory
 //! refund      id, key, units, at, t         units charged at `at` that were given back at `t`, as far as they were held
 //! spoken      a call of a dialect, and when; it is decided again
 //! entry       database, key, expiry, value  what a key holds after a change
@@ -40,6 +41,7 @@ mod tag {
     pub(super) const PIECE: u8 = 11;
     pub(super) const REFUND: u8 = 12;
     pub(super) const CALLERS_POLICY: u8 = 13;
+    pub(super) const BUCKET: u8 = 14;
 }
 
 /// In the place of a database: all of them.
@@ -50,7 +52,7 @@ const ALL: u8 = u8::MAX;
 pub(super) enum Item<'a> {
     Policy { id: u64, policy: Policy, whose: Whose },
     Charges { id: u64, charges: Charges<'a> },
-    State { id: u64, key: &'a [u8], state: State<'a> },
+    State { id: u64, key: &'a [u8], state: State<'a>, holder: Holder },
     Refund { id: u64, key: &'a [u8], refund: Refund },
     Spoken { spoken: Box<Spoken>, now: Timestamp },
     Entry { db: u8, key: &'a [u8], entry: &'a [u8] },
@@ -114,6 +116,15 @@ impl<'a> Iterator for Charges<'a> {
     }
 }
 
+/// What a state is kept in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// The key's own place.
+    Key,
+    /// The bucket that the key shares.
+    Bucket,
+}
+
 /// What a key remembers, to be read by the policy of its id.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State<'a> {
@@ -170,8 +181,15 @@ pub(super) fn put_charge(charge: Charge<'_>, before: Timestamp, to: &mut Vec<u8>
     charge.at
 }
 
-pub(super) fn put_state(id: u64, policy: &Policy, key: &[u8], state: Option<&KeyState>, to: &mut Vec<u8>) {
-    to.push(tag::STATE);
+pub(super) fn put_state(
+    holder: Holder,
+    id: u64,
+    policy: &Policy,
+    key: &[u8],
+    state: Option<&KeyState>,
+    to: &mut Vec<u8>,
+) {
+    to.push(if holder == Holder::Key { tag::STATE } else { tag::BUCKET });
     to.number(id);
     to.text(key);
     let Some(state) = state else { return to.push(0) };
@@ -280,7 +298,7 @@ pub(super) fn read_item<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
             *from = ahead.from;
             Item::Charges { id, charges }
         }
-        tag::STATE => {
+        kind @ (tag::STATE | tag::BUCKET) => {
             let (id, key) = (from.number()?, from.text()?);
             let state = match from.byte()? {
                 0 => State::Nothing,
@@ -288,7 +306,8 @@ pub(super) fn read_item<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
                 2 => State::Whole(from.text()?),
                 _ => return None,
             };
-            Item::State { id, key, state }
+            let holder = if kind == tag::STATE { Holder::Key } else { Holder::Bucket };
+            Item::State { id, key, state, holder }
         }
         tag::REFUND => {
             let (id, key) = (from.number()?, from.text()?);
@@ -358,11 +377,11 @@ mod tests {
             .fold(t(10), |before, (key, units, at)| put_charge(Charge { key, units, at: t(at) }, before, &mut bytes));
         let mut state = KeyState::default();
         let _ = state.decide(&policy, t(0), &Request::ONE);
-        put_state(300, &policy, b"own", Some(&state), &mut bytes);
-        put_state(300, &policy, b"none", None, &mut bytes);
+        put_state(Holder::Key, 300, &policy, b"own", Some(&state), &mut bytes);
+        put_state(Holder::Key, 300, &policy, b"none", None, &mut bytes);
         let other: Policy = "7/s".parse().unwrap();
         let _ = state.decide(&other, t(0), &Request::ONE);
-        put_state(300, &policy, b"whole", Some(&state), &mut bytes);
+        put_state(Holder::Key, 300, &policy, b"whole", Some(&state), &mut bytes);
         for text in CALLS {
             put_spoken(&speak(&text.replace("KEY", "key").replace('N', "1")), t(3), &mut bytes);
         }
@@ -441,7 +460,7 @@ mod tests {
         let other: Policy = "7/s".parse().unwrap();
         for _ in 0..2 {
             let mut bytes = Vec::new();
-            put_state(1, &policy, b"k", Some(&state.clone().sorted(t(9_000))), &mut bytes);
+            put_state(Holder::Bucket, 1, &policy, b"k", Some(&state.clone().sorted(t(9_000))), &mut bytes);
             let Some(Item::State { state: read, .. }) = read_item(&mut Take::new(&bytes)) else { panic!() };
             assert_eq!(read.read(&policy).unwrap().sorted(t(9_000)), state.clone().sorted(t(9_000)));
             let _ = state.decide(&other, t(9_000), &Request::ONE);

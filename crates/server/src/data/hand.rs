@@ -4,12 +4,12 @@ use std::sync::MutexGuard;
 
 use tollgate_core::{Decision, Request, Timestamp};
 use tollgate_journal::Writing;
-use tollgate_memory::Memory;
+use tollgate_memory::{Memory, Remembered};
 
 use super::binding::Book;
 use super::filed::{Behind, Filed};
 use super::frame::{
-    Charge, LONGEST, Refund, begin_charges, pieces, put_ban, put_charge, put_generation, put_piece, put_refund,
+    Charge, Holder, LONGEST, Refund, begin_charges, pieces, put_ban, put_charge, put_generation, put_piece, put_refund,
     put_state,
 };
 use super::note::Note;
@@ -119,7 +119,7 @@ impl<'a> Hand<'a> {
         let whole = self.is_whole(policy, charge.key, behind);
         if whole {
             policy.tell(self.writing.file(), to);
-            put_state(policy.id(), policy.policy(), charge.key, memory.state(policy, charge.key).as_ref(), to);
+            put_remembered(policy, charge.key, &memory.state(policy, charge.key), to);
         } else if charge.units > 0 {
             policy.tell(self.writing.file(), to);
             begin_charges(policy.id(), 1, charge.at, to);
@@ -182,7 +182,7 @@ impl<'a> Hand<'a> {
         let state = memory.state(policy, key);
         self.put(|to| {
             policy.tell(file, to);
-            put_state(policy.id(), policy.policy(), key, state.as_ref(), to);
+            put_remembered(policy, key, &state, to);
         });
     }
 
@@ -208,6 +208,15 @@ impl<'a> Hand<'a> {
             return self.writing.frame(|to| to.extend_from_slice(body));
         }
         pieces(body).for_each(|piece| self.writing.frame(|to| put_piece(piece, to)));
+    }
+}
+
+/// All that a key remembers, in its own place and in the bucket it shares.
+fn put_remembered(policy: &Filed, key: &[u8], remembered: &Remembered, to: &mut Vec<u8>) {
+    let Remembered { own, bucket, .. } = remembered;
+    put_state(Holder::Key, policy.id(), policy.policy(), key, own.as_ref(), to);
+    if bucket.is_some() {
+        put_state(Holder::Bucket, policy.id(), policy.policy(), key, bucket.as_ref(), to);
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tollgate_core::{Policy, StoreError, Timestamp};
 use tollgate_memory::{Memory, Prepared};
 
-use super::frame::{Item, Piece, Refund, read_item};
+use super::frame::{Holder, Item, Piece, Refund, read_item};
 use super::note::{Note, Notes};
 use super::wire::Take;
 use crate::keys::{DATABASES, Keys, LONGEST_NAME, Times};
@@ -80,11 +80,14 @@ impl<'a> Replay<'a> {
                     self.latest = self.latest.max(charge.at);
                 }
             }
-            Item::State { id, key, state } => {
+            Item::State { id, key, state, holder } => {
                 let policy = self.policies.get(&id).ok_or_else(strange)?;
                 StoreError::check_key(key).map_err(|_| strange())?;
                 let state = state.read(policy.policy()).ok_or_else(strange)?;
-                self.memory.put_state(policy, key, state);
+                match holder {
+                    Holder::Key => self.memory.put_state(policy, key, state),
+                    Holder::Bucket => self.memory.put_bucket(policy, key, state),
+                }
             }
             Item::Refund { id, key, refund: Refund { units, at, t } } => {
                 let policy = self.policies.get(&id).ok_or_else(strange)?;
