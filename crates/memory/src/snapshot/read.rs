@@ -65,7 +65,9 @@ impl Memory {
         blocks.check_sum()?;
         let shared = memory.shared();
         if missing > 0 {
-            return Err(SnapshotError::Cap(shared.cap, shared.used() + missing));
+            // Buckets, starts and a table that grows need room too.
+            let needed = (shared.used() + missing).saturating_mul(5) / 4;
+            return Err(SnapshotError::Cap(shared.cap, needed));
         }
         shared.allow_reserve(false);
         shared.names.give_back_unused();

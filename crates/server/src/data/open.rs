@@ -150,8 +150,7 @@ fn recovered(report: &Report, notes: &Notes, frames: u64, memory: &Memory, keys:
 fn not_read(keeping: &Keeping, caps: &Caps<'_>, unread: Unread) -> StartError {
     let text = match unread {
         Unread::Memory(SnapshotError::Cap(cap, needed)) => {
-            // An eighth is for what keys share, and a table takes more while it grows.
-            let needed = needed.saturating_mul(3).div_ceil(2).min(MOST_CAP).div_ceil(1 << 20);
+            let needed = needed.min(MOST_CAP).div_ceil(1 << 20);
             format!("expected keys that fit into {} MiB, found more; start with --memory {needed}M", cap >> 20)
         }
         Unread::Memory(error) => error.to_string(),
