@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Cell, Cost, EXACT, KeyState, Limit, Mode, Request, Timestamp, decide_packed, decide_with};
+use tollgate_core::{Cell, Cost, EXACT, KeyState, Mode, Request, Timestamp, decide_packed, decide_with};
 
 use crate::draw::Done;
 use crate::held::{Held, Moment};
@@ -41,15 +41,10 @@ impl Memory {
         self.shared().put_state(policy.target(), policy.ident(key), state);
     }
 
-    /// Puts a state in the place of what the bucket remembers that the key shares.
+    /// Puts a state into the bucket that the key shares: of two cells that count the same limit, the one that is held to
+    /// it for longer stays.
     pub fn put_bucket(&self, policy: &Prepared, key: &[u8], state: KeyState) {
-        self.shared().put_bucket(policy.target(), policy.ident(key), state);
-    }
-
-    /// Begins or ends to do again what was done before. It may need a little more room than there was, which is kept for
-    /// that: so nothing is forgotten for lack of it.
-    pub fn replay(&self, is_begun: bool) {
-        self.shared().allow_reserve(is_begun);
+        self.shared().put_bucket(policy.target(), policy.ident(key), &state);
     }
 
     /// Charges `units` at `t`, whether they fit or not: those of an earlier decision, see [`Request::leaves`],
@@ -117,7 +112,19 @@ impl Shared {
             let _ = decide_with(target.policy, cells, t, request, |_| {});
             Done { answer: (), changed: true }
         };
-        let _ = self.with_cells(When::At(t), target, ident, charge);
+        self.or_by_reserve(|| self.with_cells(When::At(t), target, ident, charge).is_some());
+    }
+
+    /// Does what was done before, by what is kept for starts if there is no other room: so nothing is forgotten for lack
+    /// of it.
+    fn or_by_reserve(&self, act: impl Fn() -> bool) -> bool {
+        if act() {
+            return true;
+        }
+        self.allow_reserve(true);
+        let done = act();
+        self.allow_reserve(false);
+        done
     }
 
     fn state(&self, target: Target<'_>, ident: Ident) -> Remembered {
@@ -144,47 +151,30 @@ impl Shared {
     }
 
     fn put_state(&self, target: Target<'_>, ident: Ident, state: KeyState) {
-        let shard = self.shard(ident);
-        let mut inner = shard.lock();
-        let when = When::At(state.latest());
-        if let Some(held) = self.open(shard, &mut inner, when, target, ident) {
-            if state.is_empty() {
-                return held.forget(&mut inner);
-            }
-            if held.put_state(&mut inner, target.limits(), state.clone(), BEFORE_ALL) {
-                return;
-            }
-            // What does not fit is in the bucket from now on, and nowhere else.
-            if let Some((slot, _)) = shard.find(ident)
-                && let Some(held) = Held::known(self, shard, &self.budget, lock_slot(slot))
-            {
-                held.forget(&mut inner);
-            }
-        }
-        if state.is_empty() {
+        if self.or_by_reserve(|| self.put_own(target, ident, &state)) {
             return;
         }
-        let mut overflows = Overflows::one(self, when);
-        if let Some((_, held, inner)) = overflows.open(target.space, ident) {
-            let (mut all, t) = (held.state(), state.latest());
-            for (limit, cell) in state.each() {
-                match all.position(limit) {
-                    None => all.keep(Arc::clone(limit), cell.clone()),
-                    // Of two that count the same limit, the one that is held to it for longer.
-                    Some(place) => {
-                        let is_longer =
-                            |(held, old): (&Arc<Limit>, &Cell)| limit.reset_after(cell, t) > held.reset_after(old, t);
-                        if all.each().nth(place).is_some_and(is_longer) {
-                            all.replace(place, Some(limit), cell.clone());
-                        }
-                    }
-                }
-            }
-            held.put_state(inner, target.limits(), all, BEFORE_ALL);
-        }
+        // What does not fit is in the bucket from now on, and nowhere else.
+        self.put_own(target, ident, &KeyState::default());
+        self.put_bucket(target, ident, &state);
     }
 
-    fn put_bucket(&self, target: Target<'_>, ident: Ident, state: KeyState) {
+    /// Puts a state into the key's own place; returns whether there was room.
+    fn put_own(&self, target: Target<'_>, ident: Ident, state: &KeyState) -> bool {
+        let shard = self.shard(ident);
+        let mut inner = shard.lock();
+        if state.is_empty() && shard.find(ident).is_none() {
+            return true;
+        }
+        let Some(held) = self.open(shard, &mut inner, When::At(state.latest()), target, ident) else { return false };
+        if state.is_empty() {
+            held.forget(&mut inner);
+            return true;
+        }
+        held.put_state(&mut inner, target.limits(), state.clone(), BEFORE_ALL)
+    }
+
+    fn put_bucket(&self, target: Target<'_>, ident: Ident, state: &KeyState) {
         let shard = self.shard(ident);
         let mut inner = shard.lock();
         if let Some((slot, _)) = shard.find(ident)
@@ -193,11 +183,29 @@ impl Shared {
             held.share();
             held.leave(&mut inner, BEFORE_ALL);
         }
-        let mut overflows = Overflows::one(self, When::At(state.latest()));
-        if let Some((_, held, inner)) = overflows.open(target.space, ident) {
-            held.put_state(inner, target.limits(), state, BEFORE_ALL);
+        self.or_by_reserve(|| {
+            let mut overflows = Overflows::one(self, When::At(state.latest()));
+            let Some((_, held, inner)) = overflows.open(target.space, ident) else { return false };
+            let all = longer(held.state(), state);
+            held.put_state(inner, target.limits(), all, BEFORE_ALL)
+        });
+    }
+}
+
+/// The cells of both states; of two that count the same limit, the one that is held to it for longer.
+fn longer(mut all: KeyState, more: &KeyState) -> KeyState {
+    let t = more.latest().max(all.latest());
+    for (limit, cell) in more.each() {
+        let Some(place) = all.position(limit) else {
+            all.keep(Arc::clone(limit), cell.clone());
+            continue;
+        };
+        let held = all.each().nth(place).map(|(held, old)| held.reset_after(old, t));
+        if held.is_some_and(|held| limit.reset_after(cell, t) > held) {
+            all.replace(place, Some(limit), cell.clone());
         }
     }
+    all
 }
 
 /// No time has passed for a state but its own: later ones may still be told.

@@ -85,11 +85,9 @@ pub(crate) fn open(keeping: &Keeping, disk: Arc<dyn Disk>, caps: &Caps<'_>) -> R
             (restored.memory, restored.latest)
         }
     };
-    memory.replay(true);
     let mut replay = Replay::new(&memory, &mut keys, &mut notes, latest);
     let frames = opened.frames(|body| replay.frame(body)).map_err(failed)?;
     let latest = replay.latest;
-    memory.replay(false);
     let excess = keys.excess(caps.now);
     if excess > 0 {
         return Err(not_read(keeping, caps, Unread::Keys(excess)));
