@@ -141,10 +141,10 @@ impl KeyState {
         limits.iter().map(cell).collect()
     }
 
-    /// Forgets cells that have expired at `t`.
-    pub fn forget_expired(&mut self, t: Timestamp) {
-        let cells = std::mem::take(&mut self.limits).into_iter().zip(std::mem::take(&mut self.cells));
-        (self.limits, self.cells) = cells.filter(|(limit, cell)| limit.reset_after(cell, t) > Micros::ZERO).unzip();
+    /// Forgets cells that `keeps` does not ask for.
+    pub fn retain(&mut self, keeps: impl Fn(&Limit, &Cell) -> bool) {
+        let cells = self.take().into_iter();
+        (self.limits, self.cells) = cells.filter(|(limit, cell)| keeps(limit, cell)).unzip();
         self.shrink();
     }
 

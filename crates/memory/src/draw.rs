@@ -75,7 +75,7 @@ impl Shared {
         }
         let t = self.not_before_when(when, latest(&drawn.cells), t, target);
         let Done { answer, changed } = act(&mut drawn.cells, t);
-        let at = Moment { later: at.later.max(t), ..at };
+        let at = Moment { filed: at.filed.max(t), ..at };
         self.put_back(&mut inner, &mut overflows, drawn, changed, at).then_some(answer)
     }
 
@@ -83,11 +83,11 @@ impl Shared {
     /// known.
     pub(crate) fn moment(&self, when: When, t: Timestamp) -> Moment {
         match when {
-            When::At(t) => Moment { later: t, earlier: t },
+            When::At(t) => Moment::at(t),
             When::Now => {
                 let (now, wall) = (self.clock.now(), self.clock.wall());
                 // A key is forgotten by the steady clock, unless all its limits begin by the machine's.
-                Moment { later: t.max(now), earlier: t.min(now).min(wall) }
+                Moment { filed: t.max(now), now, wall }
             }
         }
     }

@@ -14,16 +14,28 @@ use crate::record::{self, Mirror, Record};
 use crate::shard::{Inner, Shard};
 use crate::shared::Shared;
 use crate::slot::{Form, Locked};
-use crate::space::Space;
+use crate::space::{Space, is_aligned};
 
 /// The time as it matters to what is kept. Limits that begin by the machine's clock are decided by that one and others by
 /// the steady one, and a key may remember both kinds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// By the later of both clocks: from when on the key is kept for as long as it matters.
-    pub(crate) later: Timestamp,
-    /// By the earlier one: what has expired then matters to nothing.
-    pub(crate) earlier: Timestamp,
+    /// From when on the key is kept for as long as it matters.
+    pub(crate) filed: Timestamp,
+    pub(crate) now: Timestamp,
+    pub(crate) wall: Timestamp,
+}
+
+impl Moment {
+    /// A time that was, by whichever clock.
+    pub(crate) const fn at(t: Timestamp) -> Self {
+        Self { filed: t, now: t, wall: t }
+    }
+
+    /// Whether a cell still matters. A limit that begins by the machine's clock may have been charged by either.
+    fn remembers(&self, limit: &Limit, cell: &Cell) -> bool {
+        limit.remembers(cell, self.now) || is_aligned(limit) && limit.remembers(cell, self.wall)
+    }
 }
 
 /// A key in hand. To be put back, or its record is lost.
@@ -126,7 +138,7 @@ impl<'a> Held<'a> {
     fn forget_expired(&mut self, at: Moment) {
         if self.had_record && !self.record.is_own() {
             let mut state = self.record.take_state(&self.space.own);
-            state.forget_expired(at.earlier);
+            state.retain(|limit, cell| at.remembers(limit, cell));
             self.record.put_mixed(state);
         }
     }
@@ -140,7 +152,7 @@ impl<'a> Held<'a> {
 
     /// How many cells it has that are of none of these limits and still matter.
     fn others(&self, limits: &[Arc<Limit>], at: Moment) -> usize {
-        others(self.record.each(&self.space.own), limits, at.earlier).count()
+        others(self.record.each(&self.space.own), limits, at).count()
     }
 
     /// The limit that a cell in two words is charged under, if it is charged and the numbers are others than it is packed
@@ -278,7 +290,7 @@ impl<'a> Held<'a> {
                 None => state.keep(Arc::clone(limit), cell),
             }
         }
-        let is_alone = others(state.each(), limits, at.earlier).next().is_none();
+        let is_alone = others(state.each(), limits, at).next().is_none();
         match own.filter(|_| is_alone) {
             Some(space) => self.put_own(inner, space, state.into_cells(limits), at),
             None => {
@@ -371,7 +383,7 @@ impl<'a> Held<'a> {
     /// Keeps the record and lets the slot tell of it.
     fn file(mut self, form: Form, at: Moment) {
         let Some(index) = self.index else { return };
-        let expires = at.later.plus(self.record.expires_after(&self.space.own, at.later));
+        let expires = at.filed.plus(self.record.expires_after(&self.space.own, at.filed));
         self.record.count(self.budget, self.reserved, self.space.is_callers);
         if let Some(mut place) = self.shard.record(index) {
             *place = self.record;
@@ -415,8 +427,8 @@ impl<'a> Held<'a> {
 fn others<'a>(
     cells: impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)>,
     limits: &'a [Arc<Limit>],
-    t: Timestamp,
+    at: Moment,
 ) -> impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)> {
     let is_asked = |limit: &Limit, cell: &Cell| limits.iter().any(|own| own.finds(limit, cell));
-    cells.filter(move |(limit, cell)| !is_asked(limit, cell) && limit.remembers(cell, t))
+    cells.filter(move |(limit, cell)| !is_asked(limit, cell) && at.remembers(limit, cell))
 }

@@ -209,4 +209,4 @@ fn longer(mut all: KeyState, more: &KeyState) -> KeyState {
 }
 
 /// No time has passed for a state but its own: later ones may still be told.
-const BEFORE_ALL: Moment = Moment { later: Timestamp::saturating(0), earlier: Timestamp::saturating(0) };
+const BEFORE_ALL: Moment = Moment::at(Timestamp::saturating(0));

@@ -70,7 +70,12 @@ pub(crate) struct Facts {
 
 /// Whether all limits of a policy begin by the machine's clock.
 pub(crate) fn is_wall(policy: &Policy) -> bool {
-    policy.limits().iter().all(|limit| limit.rule().numbers().2.align == Some(Align::Clock))
+    policy.limits().iter().all(|limit| is_aligned(limit))
+}
+
+/// Whether a limit begins by the machine's clock.
+pub(crate) fn is_aligned(limit: &Limit) -> bool {
+    limit.rule().numbers().2.align == Some(Align::Clock)
 }
 
 fn same(a: &Arc<Limit>, b: &Arc<Limit>) -> bool {

@@ -354,4 +354,14 @@ fn each_text_is_decided_by_its_own_clock_whatever_its_key_was_used_under_before(
     clock.set_wall(Timestamp::new(START + 7_200_000_000).unwrap());
     let left = |key: u32| memory.check(&prepared[0], &key.to_le_bytes(), &Request::ONE.peek()).unwrap().remaining;
     assert_eq!((left(1), left(2), left(3)), (5, 4, 4), "the steady clock decides the others, and stands");
+    // The machine's clock is set back and ahead by days. Keys that are used under other texts then keep what they used.
+    let more = prepare(&memory, &["9/w gcra", "7/2h", "3/h fixed"]);
+    for (days, policy) in [(0, &more[0]), (-3, &more[1]), (3, &more[2]), (-3, &more[0])] {
+        let wall = (START as i64 + days * 86_400_000_000) as u64;
+        clock.set_wall(Timestamp::new(wall).unwrap());
+        assert!(allowed(&memory, policy, 2));
+        assert_eq!(left(2), 4, "{days}");
+    }
+    let left = |policy: &Prepared| memory.check(policy, &2u32.to_le_bytes(), &Request::ONE.peek()).unwrap().remaining;
+    assert_eq!([&more[0], &more[1], &more[2]].map(left), [7, 6, 2]);
 }
