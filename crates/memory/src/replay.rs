@@ -16,7 +16,7 @@ use crate::ident::Ident;
 use crate::memory::{Memory, Prepared, Refunded};
 use crate::overflow::Overflows;
 use crate::shard::lock_slot;
-use crate::shared::{Shared, Target, When};
+use crate::shared::{Room, Shared, Target, When};
 
 /// What is remembered of a key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -115,15 +115,15 @@ impl Shared {
         self.or_by_reserve(|| self.with_cells(When::At(t), target, ident, charge).is_some());
     }
 
-    /// Does what was done before, by what is kept for starts if there is no other room: so nothing is forgotten for lack
-    /// of it.
+    /// Does what was done before: by what is kept for starts if there is no other room, and past the cap if that is used
+    /// up too, so that nothing is forgotten for lack of room.
     fn or_by_reserve(&self, act: impl Fn() -> bool) -> bool {
-        if act() {
-            return true;
-        }
-        self.allow_reserve(true);
-        let done = act();
-        self.allow_reserve(false);
+        let rooms = [Room::Usual, Room::Reserve, Room::More];
+        let done = rooms.into_iter().any(|room| {
+            self.allow(room);
+            act()
+        });
+        self.allow(Room::Usual);
         done
     }
 

@@ -20,7 +20,7 @@ use crate::space::{Facts, Space};
 const OVERFLOW_SHARE: usize = 8;
 /// One part in so many of that, and of the rest, is for starts: what was stopped may need a little more room than it had,
 /// since keys come in another order and make room at other times.
-const RESERVE_SHARE: usize = 32;
+const RESERVE_SHARE: usize = 16;
 const SHARDS: usize = if crate::sync::MODELLED { 1 } else { 16 };
 
 /// The parts of a store.
@@ -78,6 +78,17 @@ impl Times {
     }
 }
 
+/// How much may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// What decisions may take.
+    Usual,
+    /// All that the cap allows: what is kept for starts too.
+    Reserve,
+    /// More than the cap, by up to a quarter: for a start that would forget something otherwise.
+    More,
+}
+
 /// When something is done to a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
@@ -104,11 +115,15 @@ impl Shared {
         self.names.space(policy, &self.facts)
     }
 
-    /// Lets what is kept for starts be used, or keeps it from now on.
-    pub(crate) fn allow_reserve(&self, is_allowed: bool) {
-        let reserve = |bytes: usize| if is_allowed { bytes / (RESERVE_SHARE - 1) } else { 0 };
-        self.budget.allow(reserve(self.budget.cap()));
-        self.overflow.allow(reserve(self.overflow.bytes()));
+    /// Lets so much be taken from now on.
+    pub(crate) fn allow(&self, room: Room) {
+        let slack = |bytes: usize| match room {
+            Room::Usual => 0,
+            Room::Reserve => bytes / (RESERVE_SHARE - 1),
+            Room::More => bytes / 4,
+        };
+        self.budget.allow(slack(self.budget.cap()));
+        self.overflow.allow(slack(self.overflow.bytes()));
     }
 
     /// Bytes taken.

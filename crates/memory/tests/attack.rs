@@ -70,7 +70,7 @@ fn a_policy_that_gets_a_limit_more_holds_known_keys_to_all_of_them() {
         assert!(within(&memory), "{:?}", memory.stats());
     }
     assert!(each.values().all(|admitted| *admitted <= 2), "{:?}", each.values().max());
-    assert!(each.values().filter(|admitted| **admitted == 2).count() > 1_000, "many found a place");
+    assert!(each.values().filter(|admitted| **admitted == 2).count() > 100, "many found a place");
     // Days later the second limit gives two a day again, and the first has what was used of it.
     clock.advance(Micros::from_secs(86_400));
     let gone = admitted(&memory, &after, 0..1_000) + admitted(&memory, &after, 0..1_000);
@@ -124,7 +124,7 @@ fn a_look_under_a_smaller_burst_lets_nothing_be_forgotten_sooner() {
     let check = |policy: &Prepared, request: Request| memory.check(policy, b"u", &request).unwrap();
     assert!(check(&large, Request::cost(Cost::new(9).unwrap())).allowed);
     assert!(!check(&small, Request::ONE).allowed);
-    assert_eq!(check(&small, Request::ONE.peek()).allowed, false);
+    assert!(!check(&small, Request::ONE.peek()).allowed);
     clock.advance(Micros::from_secs(900));
     let fill = prepare(&memory, "1/w gcra");
     admitted(&memory, &fill, 0..100_000);

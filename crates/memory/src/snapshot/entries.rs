@@ -10,7 +10,7 @@ use super::{KIND_SHIFT, RANK_SHIFT, SHARES, SnapshotError, kind};
 use crate::ident::Ident;
 use crate::record::{Mirror, Record};
 use crate::shard::{Inner, RECORD};
-use crate::shared::{Shared, Target};
+use crate::shared::{Room, Shared, Target};
 use crate::slot::Form;
 use crate::space::{Space, is_wall};
 use crate::sync::MutexGuard;
@@ -109,8 +109,18 @@ impl<'a> Entries<'a> {
         }
         let holds = self.read(form, &saved.policy, target, from).ok_or(DAMAGED_KEY)?;
         let bytes = holds.bytes(target.space);
-        // The rest is still looked at, to tell how much memory it needs.
-        if self.missing > 0 || !self.put(ident, target, holds, shares) {
+        let mut holds = Some(holds);
+        if self.missing == 0 {
+            // Keys come in another order than they did, and a table that is nearly full may not take them all so.
+            let put = self.put(ident, target, &mut holds, shares) || {
+                self.shared.allow(Room::More);
+                let put = self.put(ident, target, &mut holds, shares);
+                self.shared.allow(Room::Reserve);
+                put
+            };
+            self.missing += if put { 0 } else { bytes };
+        } else {
+            // The rest is still looked at, to tell how much memory it needs.
             self.missing += bytes;
         }
         Ok(())
@@ -154,7 +164,7 @@ impl<'a> Entries<'a> {
     }
 
     /// Puts a key into its place; returns whether there was room.
-    fn put(&mut self, ident: Ident, target: Target<'_>, holds: Holds, shares: bool) -> bool {
+    fn put(&mut self, ident: Ident, target: Target<'_>, holds: &mut Option<Holds>, shares: bool) -> bool {
         let shared = self.shared;
         let is_bucket = ident.shard as usize == shared.shards.len();
         let (shard, budget) = if is_bucket {
@@ -173,13 +183,19 @@ impl<'a> Entries<'a> {
         };
         let Some(place) = shard.place_again(inner, ident, budget) else { return false };
         let form = Form { rank: target.space.rank, boxed: false, shares };
-        match holds {
-            Holds::Words(words) => place.fill(ident.print, ident.mark, form, words),
-            Holds::Record(mut record) => {
+        match holds.take() {
+            None => shard.unplace(place),
+            Some(Holds::Words(words)) => place.fill(ident.print, ident.mark, form, words),
+            Some(Holds::Record(mut record)) => {
                 let bytes = record.bytes(target.space.is_callers);
-                let index = budget.take(bytes).then(|| shard.reserve_record(inner, budget)).flatten();
-                let Some((index, mut kept)) = index.and_then(|index| Some((index, shard.record(index)?))) else {
+                let index = budget.take(bytes).then(|| shard.reserve_record(inner, budget));
+                let Some((index, mut kept)) = index.flatten().and_then(|index| Some((index, shard.record(index)?)))
+                else {
+                    if index.is_some() {
+                        budget.give_back(bytes);
+                    }
                     shard.unplace(place);
+                    *holds = Some(Holds::Record(record));
                     return false;
                 };
                 let t = shared.now(target);

@@ -12,6 +12,7 @@ use crate::clock::Source;
 use crate::ident::{NAME_BITS, Secret};
 use crate::memory::{MOST_NAMES, Memory};
 use crate::names::MOST_RANKS;
+use crate::shared::Room;
 
 /// The last version that does not tell the sizes of tables.
 const UNSIZED: u64 = 3;
@@ -69,7 +70,7 @@ impl Memory {
             let needed = (shared.used() + missing).saturating_mul(5) / 4;
             return Err(SnapshotError::Cap(shared.cap, needed));
         }
-        shared.allow_reserve(false);
+        shared.allow(Room::Usual);
         shared.names.give_back_unused();
         Ok(memory)
     }
@@ -83,11 +84,7 @@ impl Memory {
     ) -> Result<(Self, SavedNames), SnapshotError> {
         let memory = Self::with_secret(cap, Source::of(clock), head.secret);
         let shared = memory.shared();
-        match head.sizes.is_empty() {
-            // Keys come in another order than they did, and a table that is nearly full may not take them all so.
-            true => shared.budget.allow(shared.budget.cap() / 4),
-            false => shared.allow_reserve(true),
-        }
+        shared.allow(Room::Reserve);
         // What was stopped fits under the same cap, if tables are no larger than they were.
         let mut sizes = head.sizes.iter().copied();
         for (shard, buckets) in shared.shards.iter().zip(&mut sizes) {
