@@ -1,39 +1,39 @@
 //! A vector that grows without moving: what is in it can be read while it grows, and growing never
-//! takes long, since it comes in segments of 256 elements.
+//! takes long, since it comes in segments.
 
 use std::sync::OnceLock;
 
-/// Elements of a segment. The model checker looks at every one of them, so it gets few.
+/// Elements of a segment, unless it has another number. The model checker looks at every one of them, so it gets few.
 pub(crate) const SEGMENT: usize = if crate::sync::MODELLED { 2 } else { 256 };
 
-/// Elements by index.
+/// Elements by index, `N` at a time.
 #[derive(Debug)]
-pub(crate) struct Segments<T> {
-    list: Box<[OnceLock<Box<[T; SEGMENT]>>]>,
+pub(crate) struct Segments<T, const N: usize = SEGMENT> {
+    list: Box<[OnceLock<Box<[T; N]>>]>,
 }
 
-impl<T> Segments<T> {
+impl<T, const N: usize> Segments<T, N> {
     /// Room for `most` elements, none of which is there yet.
     pub(crate) fn new(most: usize) -> Self {
-        Self { list: (0..most.div_ceil(SEGMENT)).map(|_| OnceLock::new()).collect() }
+        Self { list: (0..most.div_ceil(N)).map(|_| OnceLock::new()).collect() }
     }
 
     /// The element at `index`, if it is there.
     #[inline(always)]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
-        Some(&self.list.get(index / SEGMENT)?.get()?[index % SEGMENT])
+        Some(&self.list.get(index / N)?.get()?[index % N])
     }
 
     /// How many elements come with the one at `index`; none if they are there.
     pub(crate) fn missing(&self, index: usize) -> usize {
-        if self.list.get(index / SEGMENT).is_none_or(|segment| segment.get().is_some()) { 0 } else { SEGMENT }
+        if self.list.get(index / N).is_none_or(|segment| segment.get().is_some()) { 0 } else { N }
     }
 
     /// Makes the segment of `index`. One thread at a time does this.
     pub(crate) fn extend(&self, index: usize, make: impl Fn() -> T) {
-        if let Some(segment) = self.list.get(index / SEGMENT) {
+        if let Some(segment) = self.list.get(index / N) {
             segment.get_or_init(|| {
-                let elements: Box<[T]> = (0..SEGMENT).map(|_| make()).collect();
+                let elements: Box<[T]> = (0..N).map(|_| make()).collect();
                 elements.try_into().unwrap_or_else(|_| unreachable!("it has as many elements as a segment"))
             });
         }
@@ -41,7 +41,7 @@ impl<T> Segments<T> {
 
     /// How many elements it can have.
     pub(crate) fn most(&self) -> usize {
-        self.list.len() * SEGMENT
+        self.list.len() * N
     }
 }
 
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn grows_up_to_what_it_was_made_for() {
-        let segments = Segments::new(5_000);
+        let segments: Segments<i32> = Segments::new(5_000);
         assert!(segments.most() >= 5_000 && segments.most() < 5_000 + SEGMENT);
         assert!(segments.get(4_999).is_none());
         assert_eq!(segments.missing(4_999), SEGMENT);

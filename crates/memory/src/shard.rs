@@ -94,6 +94,9 @@ impl<'a> Pair<'a> {
     }
 }
 
+/// Records that are made at once: few, since each of the shards makes its own, and a small cap is soon taken by what
+/// is made and not used.
+const RECORDS: usize = if crate::sync::MODELLED { 2 } else { 32 };
 /// What a record takes: its place, and one in the list of those that are free.
 pub(crate) const RECORD: usize = size_of::<Kept>() + size_of::<usize>();
 
@@ -108,7 +111,7 @@ pub(crate) struct Shard {
     /// The buckets in use.
     buckets: AtomicUsize,
     table: Segments<Bucket>,
-    records: Segments<Kept>,
+    records: Segments<Kept, RECORDS>,
     keys: AtomicUsize,
     inner: Mutex<Inner>,
 }
