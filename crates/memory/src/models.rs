@@ -12,7 +12,7 @@ use loom::thread;
 use crate::budget::Budget;
 use crate::ident::Ident;
 use crate::shard::Shard;
-use crate::slot::{Seen, Slot};
+use crate::slot::{Form, Seen, Slot};
 
 /// Tries every interleaving. The checker overlooks those in which a thread changes what it has just
 /// read itself, so what threads go by is read for them before they start; and it must have tried more
@@ -34,10 +34,15 @@ fn pair(number: u64) -> [u64; 2] {
     [number, !number]
 }
 
+/// Packed words of a policy.
+fn packed(rank: u8) -> Form {
+    Form { rank, boxed: false, shares: false }
+}
+
 fn filled(number: u64) -> Slot {
     let slot = Slot::empty();
     if let Some(locked) = slot.lock(slot.read()) {
-        locked.fill(7, 3, 2, pair(number), false);
+        locked.fill(7, 3, packed(2), pair(number));
     }
     slot
 }
@@ -93,7 +98,7 @@ fn a_lock_keeps_others_out() {
                 // Emptied and filled by another key, as when a slot is used again.
                 let locked = slot.lock(seen).unwrap_or_else(|| crate::shard::lock_slot(&slot));
                 locked.clear();
-                crate::shard::lock_slot(&slot).fill(9, 4, 1, pair(6), true);
+                crate::shard::lock_slot(&slot).fill(9, 4, Form { boxed: true, ..packed(1) }, pair(6));
             })
         };
         let ours = slot.replace(seen, pair(8));
@@ -114,7 +119,7 @@ fn insert(shard: &Shard, budget: &Budget, ident: Ident, words: [u64; 2], expired
         return false;
     }
     let place = shard.place(&mut inner, ident, budget, expired);
-    place.map(|place| place.fill(ident.print, ident.mark, 0, words, false)).is_some()
+    place.map(|place| place.fill(ident.print, ident.mark, packed(0), words)).is_some()
 }
 
 #[test]
