@@ -159,7 +159,7 @@ impl Shared {
         self.put_bucket(target, ident, &state);
     }
 
-    /// Puts a state into the key's own place; returns whether there was room.
+    /// Puts a state into the key's own place, as of its latest charge; returns whether there was room.
     fn put_own(&self, target: Target<'_>, ident: Ident, state: &KeyState) -> bool {
         let shard = self.shard(ident);
         let mut inner = shard.lock();
@@ -171,7 +171,7 @@ impl Shared {
             held.forget(&mut inner);
             return true;
         }
-        held.put_state(&mut inner, target.limits(), state.clone(), BEFORE_ALL)
+        held.put_state(&mut inner, target.limits(), state.clone(), Moment::at(state.latest()))
     }
 
     fn put_bucket(&self, target: Target<'_>, ident: Ident, state: &KeyState) {
@@ -180,14 +180,16 @@ impl Shared {
         if let Some((slot, _)) = shard.find(ident)
             && let Some(mut held) = Held::known(self, shard, &self.budget, lock_slot(slot))
         {
+            let at = Moment::at(held.state().latest());
             held.share();
-            held.leave(&mut inner, BEFORE_ALL);
+            held.leave(&mut inner, at);
         }
         self.or_by_reserve(|| {
             let mut overflows = Overflows::one(self, When::At(state.latest()));
             let Some((_, held, inner)) = overflows.open(target.space, ident) else { return false };
             let all = longer(held.state(), state);
-            held.put_state(inner, target.limits(), all, BEFORE_ALL)
+            let at = Moment::at(all.latest());
+            held.put_state(inner, target.limits(), all, at)
         });
     }
 }
@@ -207,6 +209,3 @@ fn longer(mut all: KeyState, more: &KeyState) -> KeyState {
     }
     all
 }
-
-/// No time has passed for a state but its own: later ones may still be told.
-const BEFORE_ALL: Moment = Moment::at(Timestamp::saturating(0));
