@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Cell, Clock, Cost, Decision, Detail, Policy, Request, StoreError, Timestamp, Together};
+use tollgate_core::{Cell, Clock, Cost, Decision, Detail, Limit, Policy, Request, StoreError, Timestamp, Together};
 
 use crate::clock::Source;
 use crate::decide::BATCH;
@@ -164,6 +164,18 @@ impl Memory {
         let target = policy.target();
         let mut details = Vec::with_capacity(target.policy.limits().len());
         let decision = self.shared.decide_cells(target, policy.ident(key), request, |detail| details.push(detail));
+        if details.is_empty() {
+            // There was no room to decide: no limit fits.
+            let Decision { retry_after, reset_after, .. } = decision;
+            let none = |limit: &Arc<Limit>| Detail {
+                fits: false,
+                remaining: 0,
+                retry_after,
+                reset_after,
+                count: limit.count(),
+            };
+            details.extend(target.policy.limits().iter().map(none));
+        }
         Ok((decision, details))
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::session::Session;
-use crate::access::Scopes;
+use crate::access::{Scope, Scopes};
 use crate::shared::Shared;
 
 fn session(scopes: Scopes) -> Session {
@@ -224,7 +224,7 @@ async fn long_commands_that_are_not_whole_leave_room_for_short_ones() {
 /// A connection, served.
 fn connect(shared: &Arc<Shared>) -> DuplexStream {
     let (client, server) = duplex(1 << 20);
-    tokio::spawn(super::serve(Arc::clone(shared), server, session(Scopes::FREE)));
+    tokio::spawn(super::serve(Arc::clone(shared), server, session(Scopes::FREE.with(Scope::Refund))));
     client
 }
 
