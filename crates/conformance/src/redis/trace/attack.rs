@@ -154,7 +154,7 @@ impl Run<'_> {
     fn let_in(&mut self, party: Party, call: &str, place: usize, key: u64, args: &[&str]) -> Result<bool, Refusal> {
         match self.ask(party, call, &[(place, key)], args) {
             // The server's store refuses for lack of room, and tells of no limit that did.
-            Ok(answer) => Ok(!(answer[0] == 0 && answer[5] == 0)),
+            Ok(answer) => Ok(!(answer.first() == Some(&0) && answer.get(5) == Some(&0))),
             Err(error) if error.to_string().contains(CROWDED) => Ok(false),
             Err(error) => Err(error),
         }
