@@ -97,7 +97,12 @@ impl Trace {
                 let most = bound.most(span);
                 if units > most {
                     let millis = span / MILLISECOND;
-                    return Some(format!("{units} units within {millis} ms, at most {most}"));
+                    let all: Vec<String> =
+                        grants.iter().map(|grant| (grant.received / MILLISECOND).to_string()).collect();
+                    return Some(format!(
+                        "{units} units within {millis} ms, at most {most}; granted at {} ms",
+                        all.join(", ")
+                    ));
                 }
             }
         }

@@ -38,6 +38,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     ],
     texts: &[
         ("memory", "4M,16M,64M", "--memory of the servers of the mixture, a list over which rounds rotate"),
+        ("luck", "", "the operator's bad luck in all rounds of the mixture: restarts, clock or disk"),
         ("only", "", "the plays to be played, a list of parts of their names; mix is the mixture"),
     ],
     help: "callers that mean harm and an operator with bad luck, beside honest callers",

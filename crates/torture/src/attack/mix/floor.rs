@@ -37,6 +37,8 @@ pub(super) struct Floor {
     pub(super) calm: RwLock<()>,
     stopped: AtomicBool,
     found: Mutex<Found>,
+    /// What the operator did, and when.
+    deeds: Mutex<Vec<String>>,
     /// Questions of the attacker.
     pub(super) attacks: AtomicU64,
 }
@@ -49,6 +51,7 @@ impl Floor {
             calm: RwLock::new(()),
             stopped: AtomicBool::new(false),
             found: Mutex::default(),
+            deeds: Mutex::default(),
             attacks: AtomicU64::new(0),
         }
     }
@@ -103,6 +106,16 @@ impl Floor {
         if *count <= MOST_TOLD {
             told.push(what);
         }
+    }
+
+    /// Notes what the operator did, from a moment of the round until now.
+    pub(super) fn did(&self, what: &str, from: u64) {
+        lock(&self.deeds).push(format!("{what} {}-{}", from / 1_000, self.now() / 1_000));
+    }
+
+    /// All that he did.
+    pub(super) fn deeds(&self) -> String {
+        lock(&self.deeds).join(", ")
     }
 
     /// Lets something be judged.

@@ -46,6 +46,10 @@ struct Round {
 pub(super) fn rounds(report: &mut Report, args: &Args, memory: &[u64], started: Instant) -> Result<(), Failure> {
     let lasts = Duration::from_secs(args.some("seconds"));
     let all = Duration::from_secs(60 * args.get("minutes"));
+    let lucks = match args.words("luck").first() {
+        None => vec![Luck::Restarts, Luck::Clock, Luck::Restarts, Luck::Disk],
+        Some(word) => vec![Luck::of(word)?],
+    };
     report.say(format!(
         "{:<6}{:>7} {:<9}{:>9}{:>9}{:>7}{:>7}{:>9}{:>8}{:>6}{:>6}{:>9}{:>10}{:>10}{:>9}",
         "round",
@@ -66,8 +70,7 @@ pub(super) fn rounds(report: &mut Report, args: &Args, memory: &[u64], started: 
     ));
     for number in 0.. {
         let caps = Caps { memory: memory[number as usize % memory.len()], buffers: args.some("buffers") };
-        let luck =
-            [Luck::Restarts, Luck::Clock, Luck::Restarts, Luck::Disk][(number / memory.len() as u64 % 4) as usize];
+        let luck = lucks[(number / memory.len() as u64) as usize % lucks.len()];
         let seed = Rng::of_part(args.get("seed"), 1_000 + number).next();
         let round = Round { number, caps, luck, lasts, attackers: args.get("attackers"), seed };
         report.absorb(round.play()?);
@@ -160,6 +163,7 @@ impl Round {
     /// The line of a round, and its findings with what is needed to play it again.
     fn told(&self, floor: Floor, honest: &[Honest], done: Done, seen: Seen, idle: u64) -> Report {
         let attacks = floor.attacks.load(std::sync::atomic::Ordering::Relaxed);
+        let deeds = floor.deeds();
         let (all, found) = floor.into_found();
         let asked: u64 = honest.iter().map(|honest| honest.asked).sum();
         let (keys, spent) = honest
@@ -182,6 +186,9 @@ impl Round {
             all,
         ));
         let place = format!("round {}, --memory {}M, {:?}", self.number, self.caps.memory, self.luck);
+        if !found.is_empty() {
+            report.say(format!("  the operator's deeds, in ms of the round: {deeds}"));
+        }
         found.iter().for_each(|what| report.violated(format!("{place}: {what}")));
         report
     }

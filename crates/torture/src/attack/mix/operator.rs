@@ -27,6 +27,17 @@ pub(super) enum Luck {
     Disk,
 }
 
+impl Luck {
+    pub(super) fn of(word: &str) -> Result<Self, Failure> {
+        match word {
+            "restarts" => Ok(Self::Restarts),
+            "clock" => Ok(Self::Clock),
+            "disk" => Ok(Self::Disk),
+            _ => Err(Failure(format!("--luck {word}: expected restarts, clock or disk"))),
+        }
+    }
+}
+
 /// What was done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Done {
@@ -86,6 +97,7 @@ impl Operator<'_> {
     fn reload(&mut self) -> Result<bool, Failure> {
         self.turn += 1;
         self.done.reloads += 1;
+        self.floor.did("reload", self.floor.now());
         if let Err(failure) = self.stage.reload(&subject::file(self.turn)) {
             self.floor.found(format!("a reload was not taken: {failure}"));
         }
@@ -98,6 +110,7 @@ impl Operator<'_> {
         if self.luck == Luck::Clock {
             self.offset -= self.rng.below(600) as i64;
         }
+        let from = self.floor.now();
         // Whoever waits for an answer need not get one.
         self.floor.move_to(None);
         let mut report = Report::default();
@@ -107,6 +120,7 @@ impl Operator<'_> {
         }
         let is_up = self.stage.again(&mut report, if is_clean { "a clean stop" } else { "a kill -9" })?;
         self.floor.judge(|found| *found = report);
+        self.floor.did(if is_clean { "stop" } else { "kill" }, from);
         if is_up {
             self.floor.move_to(Some(place(self.stage)?));
         } else {
@@ -122,6 +136,7 @@ impl Operator<'_> {
             Luck::Clock => {
                 self.done.troubles += 1;
                 let days = self.rng.below(7) as i64 - 3;
+                self.floor.did(&format!("clock {days} d"), self.floor.now());
                 tollgate_servers::set_clock(self.stage.folder.path(), self.offset + days * 86_400)?;
                 Ok(true)
             }
