@@ -72,6 +72,8 @@ impl Entry for Wide {
 
 /// Entries a ring has room for at first.
 const FIRST: usize = 4;
+/// Entries that every ring may have: a store counts them for each log beforehand, and a shorter one is never thinned.
+pub(crate) const SHORT: usize = 8;
 /// Entries per block of a long ring.
 const BLOCK: usize = 1_024;
 /// A ring of more entries than this is kept in blocks: then the two blocks that are partly used
@@ -160,6 +162,7 @@ impl<E: Entry> Ring<E> {
             if len < LONGEST_FLAT {
                 let doubled = if len == 0 { FIRST } else { 2 * len };
                 let grown = if len < need { need.min(doubled) } else { doubled };
+                let grown = if len < SHORT { grown.min(SHORT) } else { grown };
                 entries.reserve_exact(grown.clamp(len + 1, LONGEST_FLAT) - len);
                 entries.push_back(entry);
                 return;
@@ -233,7 +236,8 @@ impl<E: Entry> Ring<E> {
     pub fn growth(&self) -> usize {
         match &self.store {
             Store::Flat(entries) if entries.len() < entries.capacity() => 0,
-            Store::Flat(entries) if entries.len() < LONGEST_FLAT => entries.len().max(FIRST) * size_of::<E>(),
+            Store::Flat(entries) if entries.len() < SHORT => (SHORT - entries.len()) * size_of::<E>(),
+            Store::Flat(entries) if entries.len() < LONGEST_FLAT => entries.len() * size_of::<E>(),
             Store::Flat(_) => size_of::<[E; BLOCK]>() + 2 * (LONGEST_FLAT / BLOCK) * size_of::<usize>(),
             Store::Blocks { blocks, skip, len } if skip + len < blocks.len() * BLOCK || *skip >= BLOCK => 0,
             Store::Blocks { blocks, .. } => size_of::<[E; BLOCK]>() + blocks.len() * size_of::<usize>(),

@@ -6,14 +6,12 @@
 use std::fmt::Debug;
 
 use crate::log::LogState;
-use crate::ring::{Entry, Ring};
+use crate::ring::{Entry, Ring, SHORT};
 use crate::units::{EXACT, Micros, Timestamp};
 use crate::window::Window;
 
 /// Entries halved at once, so that a long log costs no long call.
 const THINNED_AT_ONCE: usize = 1_024;
-/// Entries every log may have.
-const SHORT: usize = 8;
 
 /// Where words are written.
 #[derive(Debug, Default)]

@@ -8,8 +8,10 @@ use crate::sync::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(crate) struct Budget {
     cap: usize,
-    /// What may be taken beyond the cap, while a snapshot is read.
+    /// What may be taken beyond the cap, while something is done again.
     slack: AtomicUsize,
+    /// The same for the table: one that could not grow before is filled up again instead.
+    table_slack: AtomicUsize,
     used: AtomicUsize,
     table: AtomicUsize,
     records: AtomicUsize,
@@ -18,29 +20,33 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) fn new(cap: usize) -> Self {
         let none = || AtomicUsize::new(0);
-        Self { cap, slack: none(), used: none(), table: none(), records: none() }
+        Self { cap, slack: none(), table_slack: none(), used: none(), table: none(), records: none() }
     }
 
     /// Takes bytes for the table: at most three quarters of the cap.
     pub(crate) fn take_for_table(&self, bytes: usize) -> bool {
-        self.take_share(&self.table, self.cap / 4 * 3, bytes)
+        self.take_share(&self.table, self.table_slack.load(Ordering::Relaxed), bytes)
     }
 
     /// Takes bytes for records: at most three quarters of the cap.
     pub(crate) fn take_for_records(&self, bytes: usize) -> bool {
-        self.take_share(&self.records, self.cap / 4 * 3, bytes)
+        self.take_share(&self.records, self.slack.load(Ordering::Relaxed), bytes)
     }
 
-    fn take_share(&self, share: &AtomicUsize, most: usize, bytes: usize) -> bool {
-        let slack = self.slack.load(Ordering::Relaxed);
-        if !add(share, bytes, most.saturating_add(slack)) {
+    fn take_share(&self, share: &AtomicUsize, slack: usize, bytes: usize) -> bool {
+        if !add(share, bytes, (self.cap / 4 * 3).saturating_add(slack)) {
             return false;
         }
-        let taken = self.take(bytes);
+        let taken = add(&self.used, bytes, self.cap.saturating_add(slack));
         if !taken {
             share.fetch_sub(bytes, Ordering::Relaxed);
         }
         taken
+    }
+
+    /// The same, where less will do: what may be taken beyond the cap is for what needs it.
+    pub(crate) fn take_usual(&self, bytes: usize) -> bool {
+        bytes == 0 || add(&self.used, bytes, self.cap)
     }
 
     /// Takes bytes; returns whether there were so many.
@@ -59,9 +65,10 @@ impl Budget {
         }
     }
 
-    /// Lets the cap be passed by so much from now on.
-    pub(crate) fn allow(&self, slack: usize) {
+    /// Lets the cap be passed by so much from now on, by the table too or by all else.
+    pub(crate) fn allow(&self, slack: usize, in_table: bool) {
         self.slack.store(slack, Ordering::Relaxed);
+        self.table_slack.store(if in_table { slack } else { 0 }, Ordering::Relaxed);
     }
 
     pub(crate) fn used(&self) -> usize {

@@ -12,9 +12,9 @@ use tollgate_core::{Cell, Clock, Decision, Limit, Micros, Source, Timestamp, Wai
 use crate::held::{Held, Moment};
 use crate::ident::Ident;
 use crate::overflow::Overflows;
-use crate::shard::{Inner, Shard, lock_slot};
-use crate::shared::{Shared, Target, Times, When};
-use crate::slot::Seen;
+use crate::shard::{Expired, Inner, Shard, lock_slot};
+use crate::shared::{Room, Shared, Target, Times, When};
+use crate::slot::{Locked, Seen};
 use crate::space::Space;
 
 /// What was done to cells.
@@ -53,6 +53,16 @@ impl Drawn<'_> {
     }
 }
 
+/// How far is looked for a place for a key that has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// It had none before, and gets none.
+    None,
+    Usual,
+    /// It had a place before, in a table of the same size.
+    Most,
+}
+
 impl Shared {
     /// Does `act` to the cells of a key under a policy, whether it is known or not. Nothing if there is no room to
     /// keep what it may write.
@@ -63,9 +73,21 @@ impl Shared {
         ident: Ident,
         act: impl FnOnce(&mut [Cell], Timestamp) -> Done<R>,
     ) -> Option<R> {
+        self.with_cells_by(Effort::Usual, when, target, ident, act)
+    }
+
+    /// The same with more effort.
+    pub(crate) fn with_cells_by<R>(
+        &self,
+        effort: Effort,
+        when: When,
+        target: Target<'_>,
+        ident: Ident,
+        act: impl FnOnce(&mut [Cell], Timestamp) -> Done<R>,
+    ) -> Option<R> {
         let shard = self.shard(ident);
         let mut inner = shard.lock();
-        let own = self.open(shard, &mut inner, when, target, ident);
+        let own = self.open(effort, shard, &mut inner, when, target, ident);
         let mut overflows = Overflows::one(self, when);
         let t = self.time(when, target);
         let at = self.moment(when, t);
@@ -95,19 +117,53 @@ impl Shared {
     /// The key's own place: where it is, or a free slot for one that is new.
     pub(crate) fn open<'a>(
         &'a self,
+        effort: Effort,
         shard: &'a Shard,
         inner: &mut Inner,
         when: When,
         target: Target<'a>,
         ident: Ident,
     ) -> Option<Held<'a>> {
-        if let Some((slot, _)) = shard.find(ident) {
-            // Keys come and go only under the shard's lock, which is held.
-            return Held::known(self, shard, &self.budget, lock_slot(slot));
+        if shard.find(ident).is_some() {
+            return self.open_known(shard, ident);
         }
         let times = Times::of(when, target.wall);
-        let place = shard.place(inner, ident, &self.budget, &|seen: &Seen| self.expired(seen, &times))?;
+        let expired = |seen: &Seen| self.expired(seen, &times);
+        if effort == Effort::None {
+            // Others are forgotten as they were then.
+            shard.tidy(inner, &self.budget, &expired);
+            return None;
+        }
+        let place = shard.place(inner, ident, &self.budget, &expired);
+        let place = match place {
+            None if effort == Effort::Most => self.place_again(shard, inner, ident, &expired),
+            place => place,
+        }?;
         Some(Held::new(shard, &self.budget, place, (ident.print, ident.mark), target.space))
+    }
+
+    /// A place for a key that had one: in a table of the same size, or in one that grows by what is kept for starts.
+    #[cold]
+    fn place_again<'a>(
+        &self,
+        shard: &'a Shard,
+        inner: &mut Inner,
+        ident: Ident,
+        expired: Expired<'_>,
+    ) -> Option<Locked<'a>> {
+        shard.place_again(inner, ident, &self.budget, expired).or_else(|| {
+            self.allow(Room::AgainInTable);
+            let place = shard.place_again(inner, ident, &self.budget, expired);
+            self.allow(Room::Again);
+            place
+        })
+    }
+
+    /// The same for a key that gets no place if it has none.
+    pub(crate) fn open_known<'a>(&'a self, shard: &'a Shard, ident: Ident) -> Option<Held<'a>> {
+        // Keys come and go only under the shard's lock, which is held.
+        let (slot, _) = shard.find(ident)?;
+        Held::known(self, shard, &self.budget, lock_slot(slot))
     }
 
     /// Draws the cells of a policy, with room reserved for what may be written. Nothing if there is none; then the key
@@ -131,7 +187,7 @@ impl Shared {
             return None;
         }
         let places = held.places(limits);
-        let Some(new) = self.new_cells(overflows, &held, target, ident, &places) else {
+        let Some(new) = self.new_cells(overflows, &mut held, target, ident, &places) else {
             held.leave(inner, at);
             return None;
         };
@@ -169,11 +225,12 @@ impl Shared {
     }
 
     /// The cells that a key begins with for limits it does not remember: as new, unless it shared a bucket before,
-    /// whose charges may be its own. Nothing if that bucket is in use by the same call.
+    /// whose charges may be its own. One that is new shares the bucket for other limits from now on. Nothing if that
+    /// bucket is in use by the same call.
     fn new_cells(
         &self,
         overflows: &mut Overflows<'_>,
-        held: &Held<'_>,
+        held: &mut Held<'_>,
         target: Target<'_>,
         ident: Ident,
         places: &[Option<usize>],
@@ -187,7 +244,11 @@ impl Shared {
             let copy = |limit: &Limit| bucket.copy(limit).unwrap_or_else(|| limit.fresh());
             missing().map(|(limit, is_new)| is_new.then(|| copy(limit))).collect()
         });
-        copied.ok().map(|copied| copied.unwrap_or_else(fresh))
+        let copied = copied.ok()?;
+        if copied.is_some() {
+            held.share();
+        }
+        Some(copied.unwrap_or_else(fresh))
     }
 
     /// Draws the cells of some limits from the bucket that a key shares.
@@ -207,7 +268,8 @@ impl Shared {
         }
         let places = held.places(&limits);
         let each = limits.iter().zip(&places);
-        let new: Vec<Option<Cell>> = each.map(|(limit, place)| place.is_none().then(|| limit.fresh())).collect();
+        let begin = |limit: &Limit| held.copy(limit).unwrap_or_else(|| limit.fresh());
+        let new: Vec<Option<Cell>> = each.map(|(limit, place)| place.is_none().then(|| begin(limit))).collect();
         let is_whole = held.reserve_all(inner, (&limits, own), &places, &new, at);
         if !is_whole {
             if places.contains(&None) || held.repacked(&limits, &places).is_some() {

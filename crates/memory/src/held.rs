@@ -54,6 +54,8 @@ pub(crate) struct Held<'a> {
     /// Bytes taken for what it will keep, beyond those that are counted.
     reserved: usize,
     shares: bool,
+    /// Whether a limit finds only what was charged under the same numbers: see [`Held::of_many`].
+    is_exact: bool,
 }
 
 impl<'a> Held<'a> {
@@ -81,6 +83,7 @@ impl<'a> Held<'a> {
             had_record,
             reserved: 0,
             shares: seen.shares(),
+            is_exact: false,
         })
     }
 
@@ -103,7 +106,14 @@ impl<'a> Held<'a> {
             had_record: false,
             reserved: 0,
             shares: false,
+            is_exact: false,
         }
+    }
+
+    /// The same as a bucket of many keys. If callers choose their limits, each has its own cell for its numbers: under
+    /// others of the same period one caller could pay back what another used.
+    pub(crate) fn of_many(self) -> Self {
+        Self { is_exact: self.space.is_callers, ..self }
     }
 
     /// Whether part of what the key used may be in the bucket it shares.
@@ -119,14 +129,14 @@ impl<'a> Held<'a> {
     /// Where the cell of each limit is; nothing for those that the key does not remember.
     pub(crate) fn places(&self, limits: &[Arc<Limit>]) -> Vec<Option<usize>> {
         let find =
-            |limit: &Arc<Limit>| self.record.each(&self.space.own).position(|(held, cell)| limit.finds(held, cell));
+            |limit: &Arc<Limit>| self.record.each(&self.space.own).position(|found| finds(limit, found, self.is_exact));
         limits.iter().map(find).collect()
     }
 
-    /// A copy of the cell that a limit finds.
+    /// A copy of the cell that a limit finds; if only under other numbers, what was consumed under them.
     pub(crate) fn copy(&self, limit: &Limit) -> Option<Cell> {
-        let found = self.record.each(&self.space.own).find(|(held, cell)| limit.finds(held, cell));
-        found.map(|(_, cell)| cell.clone())
+        let find = |is_exact| self.record.each(&self.space.own).find(|found| finds(limit, *found, is_exact));
+        find(true).or_else(|| find(false)).map(|(_, cell)| cell.clone())
     }
 
     /// All that is remembered, copied.
@@ -152,7 +162,7 @@ impl<'a> Held<'a> {
 
     /// How many cells it has that are of none of these limits and still matter.
     fn others(&self, limits: &[Arc<Limit>], at: Moment) -> usize {
-        others(self.record.each(&self.space.own), limits, at).count()
+        others(self.record.each(&self.space.own), limits, self.is_exact, at).count()
     }
 
     /// The limit that a cell in two words is charged under, if it is charged and the numbers are others than it is packed
@@ -188,7 +198,11 @@ impl<'a> Held<'a> {
             let new = limits.iter().zip(new).filter_map(|(limit, cell)| Some((limit, cell.as_ref()?)));
             record::mixed_record_bytes(self.record.each(filed).chain(new), self.space.is_callers)
         };
-        self.take(inner, (bytes + growth).saturating_sub(self.record.counted))
+        let bytes = (bytes + growth).saturating_sub(self.record.counted);
+        // What has a place already can stay there as it is.
+        let is_needed = new.iter().any(Option::is_some);
+        let is_taken = if is_needed { self.budget.take(bytes) } else { self.budget.take_usual(bytes) };
+        is_taken && self.take_record(inner, bytes)
     }
 
     /// Reserves what charging the cells of `places` takes where they are, or thins their logs so that it takes nothing.
@@ -198,7 +212,7 @@ impl<'a> Held<'a> {
         }
         let kept = places.iter().flatten().filter_map(|place| self.record.each(&self.space.own).nth(*place));
         let growth = kept.map(|(_, cell)| record::growth(cell)).sum();
-        if self.budget.take(growth) {
+        if self.budget.take_usual(growth) {
             self.reserved += growth;
         } else {
             self.record.thin();
@@ -207,9 +221,11 @@ impl<'a> Held<'a> {
 
     /// Takes memory for `bytes` more, and a record if it has none.
     fn take(&mut self, inner: &mut Inner, bytes: usize) -> bool {
-        if !self.budget.take(bytes) {
-            return false;
-        }
+        self.budget.take(bytes) && self.take_record(inner, bytes)
+    }
+
+    /// Takes a record if it has none, for which `bytes` were taken: they are given back if there is none.
+    fn take_record(&mut self, inner: &mut Inner, bytes: usize) -> bool {
         if self.index.is_none() {
             self.index = self.shard.reserve_record(inner, self.budget);
         }
@@ -290,7 +306,10 @@ impl<'a> Held<'a> {
                 None => state.keep(Arc::clone(limit), cell),
             }
         }
-        let is_alone = others(state.each(), limits, at).next().is_none();
+        let is_alone = others(state.each(), limits, self.is_exact, at).next().is_none();
+        if is_alone && self.is_exact {
+            state.retain(|limit, _| limits.iter().any(|own| **own == *limit));
+        }
         match own.filter(|_| is_alone) {
             Some(space) => self.put_own(inner, space, state.into_cells(limits), at),
             None => {
@@ -333,16 +352,8 @@ impl<'a> Held<'a> {
     }
 
     /// Puts a state in the place of all that the key remembered; returns whether there was room for it. If not, the key
-    /// is as it was.
-    pub(crate) fn put_state(
-        mut self,
-        inner: &mut Inner,
-        (limits, own): (&[Arc<Limit>], Option<&'a Space>),
-        state: KeyState,
-        at: Moment,
-    ) -> bool {
-        let is_own = state.each().count() == limits.len() && limits.iter().all(|limit| state.position(limit).is_some());
-        let own = own.filter(|_| is_own);
+    /// is as it was. `own` is the space of a policy that has just the limits of the state.
+    pub(crate) fn put_state(mut self, inner: &mut Inner, own: Option<&'a Space>, state: KeyState, at: Moment) -> bool {
         let bytes = match own {
             Some(_) => record::own_record_bytes(state.each().map(|(_, cell)| cell).collect::<Vec<_>>().into_iter()),
             None => record::mixed_record_bytes(state.each(), self.space.is_callers),
@@ -352,7 +363,7 @@ impl<'a> Held<'a> {
         }
         drop(self.record.take_state(&self.space.own));
         match own {
-            Some(space) => self.put_own(inner, space, state.into_cells(limits), at),
+            Some(space) => self.put_own(inner, space, state.into_cells(space.own.limits()), at),
             None => self.put_mixed(inner, state, at),
         }
     }
@@ -427,8 +438,14 @@ impl<'a> Held<'a> {
 fn others<'a>(
     cells: impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)>,
     limits: &'a [Arc<Limit>],
+    is_exact: bool,
     at: Moment,
 ) -> impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)> {
-    let is_asked = |limit: &Limit, cell: &Cell| limits.iter().any(|own| own.finds(limit, cell));
-    cells.filter(move |(limit, cell)| !is_asked(limit, cell) && at.remembers(limit, cell))
+    let is_asked = move |found| limits.iter().any(|own| finds(own, found, is_exact));
+    cells.filter(move |(limit, cell)| !is_asked((limit, cell)) && at.remembers(limit, cell))
+}
+
+/// Whether a limit finds a cell that was charged under another, or under the same numbers if `is_exact`.
+fn finds(limit: &Limit, (held, cell): (&Arc<Limit>, &Cell), is_exact: bool) -> bool {
+    limit.finds(held, cell) && (!is_exact || *limit == **held)
 }

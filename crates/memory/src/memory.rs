@@ -75,6 +75,12 @@ impl Prepared {
         self.policy.as_deref().unwrap_or(&self.space.own)
     }
 
+    /// Whether keys that use no other policy of its name need no more than its cells take. Of a name that has very many
+    /// policies the first few have this; keys of the others remember their limits too.
+    pub fn may_pack(&self) -> bool {
+        self.is_own
+    }
+
     /// Who a key is under its name.
     #[inline]
     pub(crate) fn ident(&self, key: &[u8]) -> Ident {
@@ -113,18 +119,26 @@ impl Memory {
 
     /// Makes a policy known, so that checks need not look for its name.
     pub fn prepare(&self, policy: &Policy) -> Result<Prepared, StoreError> {
-        let (space, is_own) = self.shared.space(policy)?;
-        let idents = space.idents.clone();
-        Ok(Self::prepared(policy, space, is_own, idents))
+        self.prepare_again(policy, false, true)
     }
 
     /// As [`Memory::prepare`], for a policy whose name and limits a caller chose. Its keys are others than those of a
     /// policy that [`Memory::prepare`] made of the same name, and the name takes nothing: there may be any number.
     pub fn prepare_for_caller(&self, policy: &Policy) -> Result<Prepared, StoreError> {
-        let (space, is_own) = self.shared.space(&policy.without_name())?;
+        self.prepare_again(policy, true, true)
+    }
+
+    /// Makes a policy known as another store knew it, so that what was done there takes as much memory here:
+    /// `is_callers` if it was [prepared for a caller](Memory::prepare_for_caller), `may_pack` as [`Prepared::may_pack`]
+    /// says there.
+    pub fn prepare_again(&self, policy: &Policy, is_callers: bool, may_pack: bool) -> Result<Prepared, StoreError> {
+        let bare = is_callers.then(|| policy.without_name());
+        let filed = bare.as_ref().unwrap_or(policy);
+        let (names, facts) = (&self.shared.names, &self.shared.facts);
+        let (space, is_own) = if may_pack { names.space(filed, facts)? } else { names.space_of_late(filed, facts)? };
         let idents = match policy.name() {
-            "" => space.idents.clone(),
-            name => Idents::new(&self.shared.facts.secret, name, space.name),
+            name if is_callers && !name.is_empty() => Idents::new(&facts.secret, name, space.name),
+            _ => space.idents.clone(),
         };
         Ok(Self::prepared(policy, space, is_own, idents))
     }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
 
-use tollgate_core::{Limit, Policy, StoreError};
+use tollgate_core::{KeyState, Limit, Policy, StoreError};
 
 use crate::ident::Ident;
 use crate::memory::MOST_NAMES;
@@ -59,6 +59,16 @@ impl Names {
         }
     }
 
+    /// The space of a policy that had none of its own, and gets none now.
+    pub(crate) fn space_of_late(&self, policy: &Policy, facts: &Facts) -> Result<(Arc<Space>, bool), StoreError> {
+        let number =
+            self.numbers.read().unwrap_or_else(|poisoned| poisoned.into_inner()).of.get(policy.name()).copied();
+        match number.and_then(|number| self.list.get(usize::from(number))?.get(0)) {
+            Some(first) => Ok((Arc::clone(first), first.owns(policy))),
+            None => self.space(policy, facts),
+        }
+    }
+
     /// The space of a policy of one limit that packs, under the name of another space; nothing if it has none and can
     /// have none.
     pub(crate) fn space_of_one(&self, limit: &Arc<Limit>, beside: &Space, facts: &Facts) -> Option<&Space> {
@@ -68,6 +78,16 @@ impl Names {
         }
         let (space, is_own) = self.known(&alone)?;
         (is_own && space.packs).then_some(space)
+    }
+
+    /// The space of a policy that has just the limits of a state, under the name of another space.
+    pub(crate) fn space_with(&self, state: &KeyState, beside: &Space) -> Option<&Space> {
+        let name = self.list.get(usize::from(beside.name))?;
+        let has_all = |policy: &Policy| {
+            let mut each = state.each();
+            policy.limits().len() == state.each().count() && each.all(|(limit, _)| policy.limits().contains(limit))
+        };
+        name.spaces().map(|space| &**space).find(|space| has_all(&space.own))
     }
 
     /// Makes a space for a policy, if it may have one.

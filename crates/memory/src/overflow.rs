@@ -99,15 +99,16 @@ impl Overflow {
         }
     }
 
-    /// Lets the caps be passed by so much, while a snapshot is read.
-    pub(crate) fn allow(&self, slack: usize) {
-        self.halves.iter().for_each(|half| half.budget.allow(slack));
+    /// Lets the caps be passed by so much, see [`Budget::allow`].
+    pub(crate) fn allow(&self, slack: usize, in_table: bool) {
+        self.halves.iter().for_each(|half| half.budget.allow(slack, in_table));
     }
 }
 
 /// The identity of the bucket that a key shares.
 pub(crate) fn bucket_of(secret: &Secret, space: &Space, ident: Ident) -> Ident {
-    let bucket = secret.keyed((ident.print, space.name)) % space.buckets;
+    // Not by the number of the name: keys that share a bucket do so too in a store that is told of them.
+    let bucket = secret.keyed(ident.print) % space.buckets;
     let print = secret.keyed((space.name, bucket));
     Ident::new(print, secret.keyed((print, bucket)), space.name)
 }
@@ -165,7 +166,7 @@ impl<'a> Overflows<'a> {
         let (shard, budget) = self.shared.overflow.shard(space);
         let _ = self.inner(space);
         let Some((slot, _)) = shard.find(bucket) else { return Ok(None) };
-        let held = Held::known(self.shared, shard, budget, lock_slot(slot));
+        let held = Held::known(self.shared, shard, budget, lock_slot(slot)).map(Held::of_many);
         Ok(held.map(|held| {
             let seen = look(&held);
             held.leave_untouched();
@@ -192,7 +193,7 @@ impl<'a> Overflows<'a> {
             }
         };
         self.in_hand.push(bucket);
-        Some((bucket, held, self.inner(space)))
+        Some((bucket, held.of_many(), self.inner(space)))
     }
 
     /// Makes the bucket of a key, if there is memory for it, for a call that takes several in hand later. `protected`

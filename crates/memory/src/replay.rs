@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Cell, Cost, EXACT, KeyState, Mode, Request, Timestamp, decide_packed, decide_with};
 
-use crate::draw::Done;
+use crate::draw::{Done, Effort};
 use crate::held::{Held, Moment};
 use crate::ident::Ident;
 use crate::memory::{Memory, Prepared, Refunded};
@@ -24,8 +24,8 @@ use crate::shared::{Room, Shared, Target, When};
 pub struct Remembered {
     /// In its own place; nothing if there is none, or nothing in it.
     pub own: Option<KeyState>,
-    /// In the bucket that it shares with others, if anything that it used may be there.
-    pub bucket: Option<KeyState>,
+    /// Whether some of what it used may be in a bucket that it shares with others.
+    pub shares: bool,
 }
 
 impl Memory {
@@ -35,25 +35,46 @@ impl Memory {
         self.shared().state(policy.target(), policy.ident(key))
     }
 
+    /// Whether keys under the policy's name may share buckets, for lack of memory.
+    #[inline]
+    pub fn has_buckets(&self, policy: &Prepared) -> bool {
+        self.shared().overflow.is_used(policy.target().space)
+    }
+
+    /// Whether a key has a place of its own for what it used of all limits of the policy. If not, it shares a bucket, or
+    /// was never charged.
+    pub fn has_place(&self, policy: &Prepared, key: &[u8]) -> bool {
+        let (shared, ident, limits) = (self.shared(), policy.ident(key), policy.policy().limits());
+        let shard = shared.shard(ident);
+        let _inner = shard.lock();
+        shared.open_known(shard, ident).is_some_and(|held| {
+            let has_all = !held.places(limits).contains(&None);
+            held.leave_untouched();
+            has_all
+        })
+    }
+
     /// Puts a state in the place of what the key's own place remembers under the policy's name. An empty one makes it as
     /// new. One that finds no room goes to the bucket that the key shares, beside what is there.
     pub fn put_state(&self, policy: &Prepared, key: &[u8], state: KeyState) {
         self.shared().put_state(policy.target(), policy.ident(key), state);
     }
 
-    /// Puts a state into the bucket that the key shares: of two cells that count the same limit, the one that is held to
-    /// it for longer stays.
-    pub fn put_bucket(&self, policy: &Prepared, key: &[u8], state: KeyState) {
-        self.shared().put_bucket(policy.target(), policy.ident(key), &state);
+    /// Puts a state beside what the key's own place remembers of other limits. From now on the key shares a bucket.
+    pub fn put_part(&self, policy: &Prepared, key: &[u8], state: KeyState) {
+        self.shared().put_part(policy.target(), policy.ident(key), state);
     }
 
     /// Charges `units` at `t`, whether they fit or not: those of an earlier decision, see [`Request::leaves`],
     /// at its time.
     pub fn charge_at(&self, policy: &Prepared, key: &[u8], units: u64, t: Timestamp) {
-        if let Some(cost) = Cost::new(units.min(EXACT - 1)).filter(|cost| cost.get() > 0) {
-            let request = Request::cost(cost).mode(Mode::Uniform);
-            self.shared().charge_at(policy.target(), policy.ident(key), &request, t);
-        }
+        self.shared().charge_at(policy.target(), policy.ident(key), units, t, Effort::Most);
+    }
+
+    /// The same for a key that had no place of its own for some of the limits: it gets none by what is kept for starts,
+    /// so that there is as much room for others as there was.
+    pub fn charge_bucket_at(&self, policy: &Prepared, key: &[u8], units: u64, t: Timestamp) {
+        self.shared().charge_at(policy.target(), policy.ident(key), units, t, Effort::None);
     }
 
     /// Gives back at `t` what was still held then of `units` charged at `at`; answers the units given back.
@@ -98,7 +119,9 @@ impl Shared {
         held.put_back(&mut inner, self.moment(when, self.time(when, target)), None);
     }
 
-    fn charge_at(&self, target: Target<'_>, ident: Ident, request: &Request, t: Timestamp) {
+    fn charge_at(&self, target: Target<'_>, ident: Ident, units: u64, t: Timestamp, effort: Effort) {
+        let Some(cost) = Cost::new(units.min(EXACT - 1)).filter(|cost| cost.get() > 0) else { return };
+        let request = &Request::cost(cost).mode(Mode::Uniform);
         if target.is_own
             && let Some((slot, seen)) = self.shard(ident).find(ident)
             && seen.is_packed_by(target.space.rank)
@@ -112,17 +135,17 @@ impl Shared {
             let _ = decide_with(target.policy, cells, t, request, |_| {});
             Done { answer: (), changed: true }
         };
-        self.or_by_reserve(|| self.with_cells(When::At(t), target, ident, charge).is_some());
+        self.again(effort, || self.with_cells_by(effort, When::At(t), target, ident, charge));
     }
 
-    /// Does what was done before: by what is kept for starts if there is no other room, and past the cap if that is used
-    /// up too, so that nothing is forgotten for lack of room.
-    fn or_by_reserve(&self, act: impl Fn() -> bool) -> bool {
-        let rooms = [Room::Usual, Room::Reserve, Room::More];
-        let done = rooms.into_iter().any(|room| {
-            self.allow(room);
-            act()
+    /// Does something again that was done before. There was room for it then; that keys are in other places now, and
+    /// forgotten at other moments, takes a little more.
+    fn again<R>(&self, effort: Effort, act: impl FnOnce() -> R) -> R {
+        self.allow(match effort {
+            Effort::Most => Room::Again,
+            Effort::None | Effort::Usual => Room::AgainInBuckets,
         });
+        let done = act();
         self.allow(Room::Usual);
         done
     }
@@ -139,58 +162,64 @@ impl Shared {
             }
             None => (KeyState::default(), true),
         };
-        let sorted = |state: KeyState| Some(state.sorted(self.now(target))).filter(|state| !state.is_empty());
-        let bucket = if shares && self.overflow.is_used(target.space) {
-            // The locks of buckets come after those of all shards.
-            let bucket = Overflows::one(self, When::Now).look(target.space, ident, |bucket| bucket.state());
-            bucket.ok().flatten().and_then(sorted)
-        } else {
-            None
-        };
-        Remembered { own: sorted(own), bucket }
+        let own = Some(own.sorted(self.now(target))).filter(|state| !state.is_empty());
+        Remembered { own, shares: shares && self.overflow.is_used(target.space) }
     }
 
     fn put_state(&self, target: Target<'_>, ident: Ident, state: KeyState) {
-        if self.or_by_reserve(|| self.put_own(target, ident, &state)) {
-            return;
+        let is_put = self.again(Effort::Most, || self.put_own(target, ident, &state, false));
+        if !is_put && self.again(Effort::None, || self.put_bucket(target, ident, &state)) {
+            // It is in the bucket from now on, and nowhere else.
+            self.put_own(target, ident, &KeyState::default(), false);
         }
-        // What does not fit is in the bucket from now on, and nowhere else.
-        self.put_own(target, ident, &KeyState::default());
-        self.put_bucket(target, ident, &state);
     }
 
-    /// Puts a state into the key's own place, as of its latest charge; returns whether there was room.
-    fn put_own(&self, target: Target<'_>, ident: Ident, state: &KeyState) -> bool {
+    fn put_part(&self, target: Target<'_>, ident: Ident, state: KeyState) {
+        let known = self.state(target, ident).own;
+        if state.is_empty() && known.is_none() {
+            return;
+        }
+        let mut all = known.unwrap_or_default();
+        for (limit, cell) in state.each() {
+            match all.position(limit) {
+                Some(place) => _ = all.replace(place, Some(limit), cell.clone()),
+                None => all.keep(Arc::clone(limit), cell.clone()),
+            }
+        }
+        if !self.again(Effort::Most, || self.put_own(target, ident, &all, true)) {
+            self.again(Effort::None, || self.put_bucket(target, ident, &all));
+        }
+    }
+
+    /// Puts a state into the key's own place, as of its latest charge; returns whether there was room. `shares` tells
+    /// whether the key shares a bucket from now on.
+    fn put_own(&self, target: Target<'_>, ident: Ident, state: &KeyState, shares: bool) -> bool {
         let shard = self.shard(ident);
         let mut inner = shard.lock();
         if state.is_empty() && shard.find(ident).is_none() {
             return true;
         }
-        let Some(held) = self.open(shard, &mut inner, When::At(state.latest()), target, ident) else { return false };
+        let when = When::At(state.latest());
+        let Some(mut held) = self.open(Effort::Most, shard, &mut inner, when, target, ident) else { return false };
         if state.is_empty() {
             held.forget(&mut inner);
             return true;
         }
-        held.put_state(&mut inner, target.limits(), state.clone(), Moment::at(state.latest()))
+        if shares {
+            held.share();
+        }
+        let at = Moment::at(state.latest());
+        held.put_state(&mut inner, self.names.space_with(state, target.space), state.clone(), at)
     }
 
-    fn put_bucket(&self, target: Target<'_>, ident: Ident, state: &KeyState) {
-        let shard = self.shard(ident);
-        let mut inner = shard.lock();
-        if let Some((slot, _)) = shard.find(ident)
-            && let Some(mut held) = Held::known(self, shard, &self.budget, lock_slot(slot))
-        {
-            let at = Moment::at(held.state().latest());
-            held.share();
-            held.leave(&mut inner, at);
-        }
-        self.or_by_reserve(|| {
-            let mut overflows = Overflows::one(self, When::At(state.latest()));
-            let Some((_, held, inner)) = overflows.open(target.space, ident) else { return false };
-            let all = longer(held.state(), state);
-            let at = Moment::at(all.latest());
-            held.put_state(inner, target.limits(), all, at)
-        });
+    /// Puts a state into the bucket that a key shares; returns whether there was room. Of two cells that count the same
+    /// limit, the one that is held to it for longer stays.
+    fn put_bucket(&self, target: Target<'_>, ident: Ident, state: &KeyState) -> bool {
+        let mut overflows = Overflows::one(self, When::At(state.latest()));
+        let Some((_, held, inner)) = overflows.open(target.space, ident) else { return false };
+        let all = longer(held.state(), state);
+        let (own, at) = (self.names.space_with(&all, target.space), Moment::at(all.latest()));
+        held.put_state(inner, own, all, at)
     }
 }
 
@@ -203,7 +232,7 @@ fn longer(mut all: KeyState, more: &KeyState) -> KeyState {
             continue;
         };
         let held = all.each().nth(place).map(|(held, old)| held.reset_after(old, t));
-        if held.is_some_and(|held| limit.reset_after(cell, t) > held) {
+        if held.is_some_and(|held| limit.reset_after(cell, t) >= held) {
             all.replace(place, Some(limit), cell.clone());
         }
     }

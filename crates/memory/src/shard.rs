@@ -9,6 +9,8 @@
 //! moving, splitting and removing happen only under it. While it is held, slots may be waited for,
 //! never the other way round.
 
+use std::collections::HashSet;
+
 use crate::budget::Budget;
 use crate::ident::Ident;
 use crate::record::{MOST_RECORDS, Mirror, Record};
@@ -171,10 +173,16 @@ impl Shard {
 
     /// A locked empty slot for a key that was in a table of this size: it is filled up before it grows. None if there is
     /// neither room nor memory.
-    pub(crate) fn place_again(&self, inner: &mut Inner, ident: Ident, budget: &Budget) -> Option<Locked<'_>> {
-        inner.search = Search::Longest;
-        let place = self.find_place(inner, ident, budget, &|_| false);
-        inner.search = Search::Long;
+    pub(crate) fn place_again(
+        &self,
+        inner: &mut Inner,
+        ident: Ident,
+        budget: &Budget,
+        expired: Expired<'_>,
+    ) -> Option<Locked<'_>> {
+        let before = std::mem::replace(&mut inner.search, Search::Longest);
+        let place = self.find_place(inner, ident, budget, expired);
+        inner.search = before;
         place
     }
 
@@ -208,13 +216,18 @@ impl Shard {
         budget: &Budget,
         expired: Expired<'_>,
     ) -> Option<Locked<'_>> {
+        self.tidy(inner, budget, expired);
         if self.is_full() {
-            self.sweep(inner, budget, expired);
-            if self.is_full() {
-                self.split(inner, budget, expired);
-            }
+            self.split(inner, budget, expired);
         }
         self.find_place(inner, ident, budget, expired)
+    }
+
+    /// Forgets a few of the keys that may be forgotten, if there are many.
+    pub(crate) fn tidy(&self, inner: &mut Inner, budget: &Budget, expired: Expired<'_>) {
+        if self.is_full() {
+            self.sweep(inner, budget, expired);
+        }
     }
 
     fn find_place(&self, inner: &mut Inner, ident: Ident, budget: &Budget, expired: Expired<'_>) -> Option<Locked<'_>> {
@@ -257,6 +270,8 @@ impl Shard {
         let buckets = self.buckets.load(Ordering::Relaxed);
         // A way of `WAYS` steps: the bucket, and the step and slot it was come to from.
         let mut ways: Vec<(usize, usize, usize)> = from.into_iter().map(|index| (index, usize::MAX, 0)).collect();
+        // Where many are looked at, those that were.
+        let mut seen_before: HashSet<usize, foldhash::fast::RandomState> = HashSet::default();
         let mut next = 0;
         // In a table that cannot grow, looking far finds little, at a cost that whoever sends new keys
         // could make others pay; in one that is nearly full it finds nothing.
@@ -276,7 +291,9 @@ impl Shard {
                 if let Some(target) = self.free_slot(inner, other, budget, expired) {
                     return self.move_along(&ways, next, place, target);
                 }
-                if ways.iter().all(|(seen, ..)| *seen != other) {
+                let is_new =
+                    if most > WAYS { seen_before.insert(other) } else { ways.iter().all(|(seen, ..)| *seen != other) };
+                if is_new {
                     ways.push((other, next, place));
                 }
             }

@@ -18,8 +18,8 @@ use crate::space::{Facts, Space};
 
 /// One part in so many of the cap is for what keys share when there is no room for their own.
 const OVERFLOW_SHARE: usize = 8;
-/// One part in so many of that, and of the rest, is for starts: what was stopped may need a little more room than it had,
-/// since keys come in another order and make room at other times.
+/// One part in so many of the cap is for starts: what was stopped may need a little more room than it had, since keys
+/// come in another order and make room at other times. Three quarters of it are for keys, the rest for what they share.
 const RESERVE_SHARE: usize = 16;
 const SHARDS: usize = if crate::sync::MODELLED { 1 } else { 16 };
 
@@ -83,9 +83,15 @@ impl Times {
 pub(crate) enum Room {
     /// What decisions may take.
     Usual,
-    /// All that the cap allows: what is kept for starts too.
-    Reserve,
-    /// More than the cap, by up to a quarter: for a start that would forget something otherwise.
+    /// Most of what is kept for starts: for what is done again that was done before.
+    Again,
+    /// The same, for the table too: one that did not grow is filled up first.
+    AgainInTable,
+    /// The same for what is done in buckets alone.
+    AgainInBuckets,
+    /// All that the cap allows: for a snapshot, which may be of a store that took what is done again.
+    Start,
+    /// More than the cap, by a sixteenth: for a start that would fail otherwise.
     More,
 }
 
@@ -101,9 +107,9 @@ pub(crate) enum When {
 impl Shared {
     pub(crate) fn new(cap: usize, clock: Source, secret: Secret) -> Self {
         let cap = cap.clamp(LEAST_CAP, MOST_CAP);
-        let overflow = Overflow::new(cap / OVERFLOW_SHARE - cap / OVERFLOW_SHARE / RESERVE_SHARE);
-        let budget = cap - cap / OVERFLOW_SHARE;
-        let budget = Budget::new(budget - budget / RESERVE_SHARE);
+        let reserve = cap / RESERVE_SHARE / 4;
+        let overflow = Overflow::new(cap / OVERFLOW_SHARE - reserve);
+        let budget = Budget::new(cap - cap / OVERFLOW_SHARE - 3 * reserve);
         let facts = Facts { secret, is_monotonic: clock.is_monotonic(), overflow_bytes: overflow.bytes() };
         // Shards fill alike, so twice an even share is more than any of them needs.
         let shards = (0..SHARDS).map(|_| Shard::new(budget.cap() / SHARDS * 2, &budget)).collect();
@@ -117,13 +123,17 @@ impl Shared {
 
     /// Lets so much be taken from now on.
     pub(crate) fn allow(&self, room: Room) {
-        let slack = |bytes: usize| match room {
+        let reserve = self.cap / RESERVE_SHARE / 4;
+        let slack = match room {
             Room::Usual => 0,
-            Room::Reserve => bytes / (RESERVE_SHARE - 1),
-            Room::More => bytes / 4,
+            Room::Again | Room::AgainInTable | Room::AgainInBuckets => reserve / 4 * 3,
+            Room::Start => reserve,
+            Room::More => 2 * reserve,
         };
-        self.budget.allow(slack(self.budget.cap()));
-        self.overflow.allow(slack(self.overflow.bytes()));
+        let in_table = matches!(room, Room::AgainInTable | Room::Start | Room::More);
+        self.budget.allow(if room == Room::AgainInBuckets { 0 } else { 3 * slack }, in_table);
+        // There are buckets of two kinds.
+        self.overflow.allow(slack / 2, in_table);
     }
 
     /// Bytes taken.

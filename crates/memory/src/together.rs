@@ -4,10 +4,9 @@
 use tollgate_core::{Cost, EXACT, Part, StoreError, Together, Wait, decide_all};
 
 use crate::draw::{Drawn, latest, no_room};
-use crate::held::Held;
 use crate::ident::Ident;
 use crate::overflow::{Overflows, bucket_of};
-use crate::shard::{Inner, Shard, lock_slot};
+use crate::shard::Inner;
 use crate::shared::{Shared, Target, Times, When};
 use crate::slot::{Form, Seen};
 use crate::sync::MutexGuard;
@@ -134,11 +133,6 @@ impl Shared {
             self.put_back(guards.of(shard), overflows, drawn, changed, at);
         }
         overflows.let_go();
-    }
-
-    fn open_known<'a>(&'a self, shard: &'a Shard, ident: Ident) -> Option<Held<'a>> {
-        let (slot, _) = shard.find(ident)?;
-        Held::known(self, shard, &self.budget, lock_slot(slot))
     }
 
     fn lock_shards(&self, items: &[Item<'_>]) -> Guards<'_> {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use tollgate_core::{Cost, LimitId, Micros, Policy, Request, Source, Timestamp};
+use tollgate_core::{Clock, Cost, LimitId, Micros, Policy, Request, Source, Timestamp};
 use tollgate_memory::{LEAST_CAP, Manual, Memory, Prepared};
 
 const START: Timestamp = Timestamp::saturating(1_700_000_000_000_000);
@@ -278,7 +278,7 @@ fn random_callers_at_the_cap_get_no_more_than_any_limit_has() {
             }
             assert!(within(&memory), "{:?}", memory.stats());
         }
-        assert!(memory.stats().overflow_decisions > 10_000, "{:?}", memory.stats());
+        assert!(memory.stats().overflow_decisions > 8_000, "{:?}", memory.stats());
         // What is stopped starts again under the same cap, and forgets nothing.
         let mut bytes = Vec::new();
         memory.save_to(&mut bytes).unwrap();
@@ -294,4 +294,26 @@ fn random_callers_at_the_cap_get_no_more_than_any_limit_has() {
             }
         }
     }
+}
+
+#[test]
+fn what_keys_used_of_a_bucket_is_not_paid_back_under_another_text() {
+    let (memory, clock) = store(LEAST_CAP);
+    let [seven, one] = ["7/w gcra", "1/w gcra"].map(|text| prepare(&memory, text));
+    let mut filler = 0;
+    while memory.stats().overflow_decisions < 2_000 {
+        filler += 1;
+        let _ = memory.check(&one, &u32::to_le_bytes(filler), &Request::ONE).unwrap();
+    }
+    // Keys that find no place, and use up their buckets.
+    let one_of = |policy: &Prepared, key: u32| admitted(&memory, policy, key..key + 1) == 1;
+    let mut used: Vec<u32> = (50_000_000..50_005_000).filter(|key| one_of(&seven, *key)).collect();
+    used.iter().for_each(|key| while one_of(&seven, *key) {});
+    used.retain(|key| !memory.has_place(&seven, &key.to_le_bytes()));
+    // Under a smaller burst one unit at most is owed. A journal tells of charges that were granted elsewhere.
+    for key in &used {
+        memory.charge_bucket_at(&one, &key.to_le_bytes(), 1, clock.now());
+    }
+    let again = used.iter().filter(|key| one_of(&seven, **key)).count();
+    assert!(used.len() > 100 && again == 0, "{again} of {}", used.len());
 }

@@ -139,6 +139,24 @@ fn a_key_that_shared_a_bucket_brings_its_charges_along() {
 }
 
 #[test]
+fn a_key_that_shared_a_bucket_is_held_to_it_after_it_got_a_place_under_another_text() {
+    let (memory, policy, clock) = store("2/h gcra");
+    fill(&memory, &policy, 0);
+    let (week, day) = (memory.prepare(&"1/w gcra".parse().unwrap()), memory.prepare(&"1/d gcra".parse().unwrap()));
+    let (week, day) = (week.unwrap(), day.unwrap());
+    let shares = |key: &u32| {
+        let before = memory.stats().overflow_decisions;
+        allowed(&memory, &week, *key) && memory.stats().overflow_decisions > before
+    };
+    let newcomer = (40_000_000..40_100_000).find(shares).unwrap();
+    // All others are forgotten an hour later, and the newcomer finds a place.
+    clock.advance(Micros::from_secs(3_601));
+    assert!(allowed(&memory, &day, newcomer));
+    assert!(!allowed(&memory, &day, newcomer) && memory.has_place(&day, &newcomer.to_le_bytes()));
+    assert!(!allowed(&memory, &week, newcomer), "what it used of a week is still in the bucket");
+}
+
+#[test]
 fn a_flood_of_one_kind_leaves_room_for_another() {
     let (memory, packed, clock) = store("1/min gcra");
     fill(&memory, &packed, 0);

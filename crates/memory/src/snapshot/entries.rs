@@ -115,7 +115,7 @@ impl<'a> Entries<'a> {
             let put = self.put(ident, target, &mut holds, shares) || {
                 self.shared.allow(Room::More);
                 let put = self.put(ident, target, &mut holds, shares);
-                self.shared.allow(Room::Reserve);
+                self.shared.allow(Room::Start);
                 put
             };
             self.missing += if put { 0 } else { bytes };
@@ -181,7 +181,7 @@ impl<'a> Entries<'a> {
                 &mut locked.insert((number, shard.lock())).1
             }
         };
-        let Some(place) = shard.place_again(inner, ident, budget) else { return false };
+        let Some(place) = shard.place_again(inner, ident, budget, &|_| false) else { return false };
         let form = Form { rank: target.space.rank, boxed: false, shares };
         match holds.take() {
             None => shard.unplace(place),

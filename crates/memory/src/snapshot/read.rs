@@ -84,7 +84,7 @@ impl Memory {
     ) -> Result<(Self, SavedNames), SnapshotError> {
         let memory = Self::with_secret(cap, Source::of(clock), head.secret);
         let shared = memory.shared();
-        shared.allow(Room::Reserve);
+        shared.allow(Room::Start);
         // What was stopped fits under the same cap, if tables are no larger than they were.
         let mut sizes = head.sizes.iter().copied();
         for (shard, buckets) in shared.shards.iter().zip(&mut sizes) {

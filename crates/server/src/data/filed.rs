@@ -79,7 +79,7 @@ impl Filed {
     /// Tells what the number means, if `file` does not yet. The order lock is held.
     pub(super) fn tell(&self, file: u64, to: &mut Vec<u8>) {
         if self.0.file.load(Ordering::Relaxed) != file {
-            put_policy(self.0.id, self.policy(), self.0.whose, to);
+            put_policy(self.0.id, self.policy(), self.0.whose, self.may_pack(), to);
             self.0.file.store(file, Ordering::Relaxed);
         }
     }

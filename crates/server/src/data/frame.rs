@@ -3,9 +3,11 @@
 //! ```text
 //! policy      id, words                     stands before the first use of the id in a file
 //! caller's    id, words                     the same, of a policy that a caller brought
+//! late        id, words                     both again, of one that came after many others of its name
 //! charges     id, n, at, n x (key, units, at - the one before)
+//! crowded     the same, of keys that have no place of their own for lack of memory: they share buckets
 //! state       id, key, cells                all that the key remembers under the policy's name, after a change
-//! bucket      id, key, cells                the same of the bucket that the key shares, for lack of memory
+//! part        id, key, cells                the same of a key that also shares a bucket: what is not told is as it was
 //! refund      id, key, units, at, t         units charged at `at` that were given back at `t`, as far as they were held
 //! spoken      a call of a dialect, and when; it is decided again
 //! entry       database, key, expiry, value  what a key holds after a change
@@ -41,7 +43,10 @@ mod tag {
     pub(super) const PIECE: u8 = 11;
     pub(super) const REFUND: u8 = 12;
     pub(super) const CALLERS_POLICY: u8 = 13;
-    pub(super) const BUCKET: u8 = 14;
+    pub(super) const CROWDED: u8 = 14;
+    pub(super) const PART: u8 = 15;
+    pub(super) const LATE_POLICY: u8 = 16;
+    pub(super) const LATE_CALLERS_POLICY: u8 = 17;
 }
 
 /// In the place of a database: all of them.
@@ -50,9 +55,9 @@ const ALL: u8 = u8::MAX;
 /// One thing that a frame says.
 #[derive(Debug)]
 pub(super) enum Item<'a> {
-    Policy { id: u64, policy: Policy, whose: Whose },
-    Charges { id: u64, charges: Charges<'a> },
-    State { id: u64, key: &'a [u8], state: State<'a>, holder: Holder },
+    Policy { id: u64, policy: Policy, whose: Whose, may_pack: bool },
+    Charges { id: u64, charges: Charges<'a>, holder: Holder },
+    State { id: u64, key: &'a [u8], state: State<'a>, extent: Extent },
     Refund { id: u64, key: &'a [u8], refund: Refund },
     Spoken { spoken: Box<Spoken>, now: Timestamp },
     Entry { db: u8, key: &'a [u8], entry: &'a [u8] },
@@ -116,13 +121,22 @@ impl<'a> Iterator for Charges<'a> {
     }
 }
 
-/// What a state is kept in.
+/// What charges are kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     /// The key's own place.
     Key,
     /// The bucket that the key shares.
     Bucket,
+}
+
+/// How much of what a key remembers is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Everything.
+    Whole,
+    /// What its own place holds; for other limits it shares a bucket.
+    Part,
 }
 
 /// What a key remembers, to be read by the policy of its id.
@@ -154,10 +168,15 @@ impl State<'_> {
     }
 }
 
-pub(super) fn put_policy(id: u64, policy: &Policy, whose: Whose, to: &mut Vec<u8>) {
+pub(super) fn put_policy(id: u64, policy: &Policy, whose: Whose, may_pack: bool, to: &mut Vec<u8>) {
     // Without a name it is the same, and older releases read it.
     let is_callers = whose == Whose::Callers && !policy.name().is_empty();
-    to.push(if is_callers { tag::CALLERS_POLICY } else { tag::POLICY });
+    to.push(match (is_callers, may_pack) {
+        (false, true) => tag::POLICY,
+        (true, true) => tag::CALLERS_POLICY,
+        (false, false) => tag::LATE_POLICY,
+        (true, false) => tag::LATE_CALLERS_POLICY,
+    });
     to.number(id);
     let mut words = Writer::default();
     policy.write(&mut words);
@@ -165,8 +184,8 @@ pub(super) fn put_policy(id: u64, policy: &Policy, whose: Whose, to: &mut Vec<u8
 }
 
 /// Where so many charges begin: each is put behind it by [`put_charge`].
-pub(super) fn begin_charges(id: u64, count: usize, at: Timestamp, to: &mut Vec<u8>) {
-    to.push(tag::CHARGES);
+pub(super) fn begin_charges(holder: Holder, id: u64, count: usize, at: Timestamp, to: &mut Vec<u8>) {
+    to.push(if holder == Holder::Key { tag::CHARGES } else { tag::CROWDED });
     to.number(id);
     to.number(count as u64);
     to.time(at);
@@ -182,21 +201,21 @@ pub(super) fn put_charge(charge: Charge<'_>, before: Timestamp, to: &mut Vec<u8>
 }
 
 pub(super) fn put_state(
-    holder: Holder,
+    extent: Extent,
     id: u64,
     policy: &Policy,
     key: &[u8],
     state: Option<&KeyState>,
     to: &mut Vec<u8>,
 ) {
-    to.push(if holder == Holder::Key { tag::STATE } else { tag::BUCKET });
+    to.push(if extent == Extent::Whole { tag::STATE } else { tag::PART });
     to.number(id);
     to.text(key);
     let Some(state) = state else { return to.push(0) };
     let mut words = Writer::default();
     // Mostly a key has the limits of its policy and no others, and they are known by its id. What has expired is
     // as new.
-    let is_own = state.each().all(|(limit, _)| policy.limits().contains(limit));
+    let is_own = extent == Extent::Whole && state.each().all(|(limit, _)| policy.limits().contains(limit));
     if is_own {
         for limit in policy.limits() {
             let cell = state.each().find(|(held, _)| *held == limit);
@@ -283,22 +302,24 @@ pub(super) fn put_piece(piece: Piece<'_>, to: &mut Vec<u8>) {
 /// The next thing that a frame says; `None` if it is none that is known, and nothing of it is believed.
 pub(super) fn read_item<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
     Some(match from.byte()? {
-        kind @ (tag::POLICY | tag::CALLERS_POLICY) => {
+        kind @ (tag::POLICY | tag::CALLERS_POLICY | tag::LATE_POLICY | tag::LATE_CALLERS_POLICY) => {
             let (id, mut words) = (from.number()?, Reader::new(from.text()?));
             let policy = Policy::read(&mut words).filter(|_| words.is_done())?;
-            let whose = if kind == tag::POLICY { Whose::Servers } else { Whose::Callers };
-            Item::Policy { id, policy, whose }
+            let is_callers = matches!(kind, tag::CALLERS_POLICY | tag::LATE_CALLERS_POLICY);
+            let whose = if is_callers { Whose::Callers } else { Whose::Servers };
+            Item::Policy { id, policy, whose, may_pack: matches!(kind, tag::POLICY | tag::CALLERS_POLICY) }
         }
-        tag::CHARGES => {
+        kind @ (tag::CHARGES | tag::CROWDED) => {
+            let holder = if kind == tag::CHARGES { Holder::Key } else { Holder::Bucket };
             let (id, left, at) = (from.number()?, from.count()?, from.time()?.get());
             let charges = Charges { left, at, from: *from };
             // All of them are looked at before the first is believed.
             let mut ahead = charges;
             (0..left).try_for_each(|_| ahead.read().map(|_| ()))?;
             *from = ahead.from;
-            Item::Charges { id, charges }
+            Item::Charges { id, charges, holder }
         }
-        kind @ (tag::STATE | tag::BUCKET) => {
+        kind @ (tag::STATE | tag::PART) => {
             let (id, key) = (from.number()?, from.text()?);
             let state = match from.byte()? {
                 0 => State::Nothing,
@@ -306,8 +327,8 @@ pub(super) fn read_item<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
                 2 => State::Whole(from.text()?),
                 _ => return None,
             };
-            let holder = if kind == tag::STATE { Holder::Key } else { Holder::Bucket };
-            Item::State { id, key, state, holder }
+            let extent = if kind == tag::STATE { Extent::Whole } else { Extent::Part };
+            Item::State { id, key, state, extent }
         }
         tag::REFUND => {
             let (id, key) = (from.number()?, from.text()?);
@@ -370,18 +391,24 @@ mod tests {
     fn everything() -> Vec<u8> {
         let mut bytes = Vec::new();
         let policy = policy();
-        put_policy(300, &policy, Whose::Servers, &mut bytes);
-        begin_charges(300, 3, t(10), &mut bytes);
+        put_policy(300, &policy, Whose::Servers, true, &mut bytes);
+        put_policy(301, &policy, Whose::Callers, true, &mut bytes);
+        put_policy(302, &policy, Whose::Callers, false, &mut bytes);
+        put_policy(303, &policy, Whose::Overrides, false, &mut bytes);
+        begin_charges(Holder::Bucket, 301, 1, t(4), &mut bytes);
+        put_charge(Charge { key: b"crowded", units: 2, at: t(4) }, t(4), &mut bytes);
+        begin_charges(Holder::Key, 300, 3, t(10), &mut bytes);
         let keys: [(&[u8], u64, u64); 3] = [(b"a", 1, 10), (b"\xff\0", u64::MAX, 7), (b"a", 0, 1_000_000)];
         keys.into_iter()
             .fold(t(10), |before, (key, units, at)| put_charge(Charge { key, units, at: t(at) }, before, &mut bytes));
         let mut state = KeyState::default();
         let _ = state.decide(&policy, t(0), &Request::ONE);
-        put_state(Holder::Key, 300, &policy, b"own", Some(&state), &mut bytes);
-        put_state(Holder::Key, 300, &policy, b"none", None, &mut bytes);
+        put_state(Extent::Whole, 300, &policy, b"own", Some(&state), &mut bytes);
+        put_state(Extent::Part, 300, &policy, b"part", Some(&state), &mut bytes);
+        put_state(Extent::Whole, 300, &policy, b"none", None, &mut bytes);
         let other: Policy = "7/s".parse().unwrap();
         let _ = state.decide(&other, t(0), &Request::ONE);
-        put_state(Holder::Key, 300, &policy, b"whole", Some(&state), &mut bytes);
+        put_state(Extent::Whole, 300, &policy, b"whole", Some(&state), &mut bytes);
         for text in CALLS {
             put_spoken(&speak(&text.replace("KEY", "key").replace('N', "1")), t(3), &mut bytes);
         }
@@ -417,14 +444,18 @@ mod tests {
         let (mut from, mut told) = (Take::new(bytes), Vec::new());
         while !from.is_done() {
             told.push(match read_item(&mut from)? {
-                Item::Charges { id, charges } => format!("{id} {:?}", charges.collect::<Vec<_>>()),
-                Item::State { key, state, .. } => {
-                    format!("{} {:?}", key.escape_ascii(), state.read(&policy())?.each().count())
+                Item::Charges { id, charges, holder } => {
+                    format!("{id} {:?} {holder:?}", charges.collect::<Vec<_>>())
+                }
+                Item::State { key, state, extent, .. } => {
+                    format!("{} {:?} {extent:?}", key.escape_ascii(), state.read(&policy())?.each().count())
                 }
                 Item::Spoken { spoken, now } => {
                     format!("{} {:?} {:?} {now:?}", spoken.dialect.name, spoken.keys, spoken.args)
                 }
-                Item::Policy { id, policy, whose } => format!("{id} {} = {policy} {whose:?}", policy.name()),
+                Item::Policy { id, policy, whose, may_pack } => {
+                    format!("{id} {} = {policy} {whose:?} {may_pack}", policy.name())
+                }
                 item => format!("{item:?}"),
             });
         }
@@ -435,17 +466,30 @@ mod tests {
     fn what_is_written_is_read_back() {
         let told = told(&everything()).unwrap();
         let said = |words: &str| assert!(told.iter().any(|line| line.contains(words)), "{words} in {told:#?}");
-        assert_eq!(told.len(), 13 + CALLS.len());
-        said(&format!("300 login = {}", policy()));
+        assert_eq!(told.len(), 18 + CALLS.len());
+        said(&format!("300 login = {} Servers true", policy()));
+        said(&format!("301 login = {} Callers true", policy()));
+        said(&format!("302 login = {} Callers false", policy()));
+        said(&format!("303 login = {} Servers false", policy()));
+        said(&format!("301 {:?} Bucket", [Charge { key: b"crowded", units: 2, at: t(4) }]));
         said(&format!(
-            "300 {:?}",
+            "300 {:?} Key",
             [
                 Charge { key: b"a", units: 1, at: t(10) },
                 Charge { key: b"\xff\0", units: u64::MAX, at: t(7) },
                 Charge { key: b"a", units: 0, at: t(1_000_000) },
             ]
         ));
-        for words in ["own 3", "none 0", "whole 4", "Gone { db: 4", "Flush(Some(5))", "Flush(None)", "Shared([1])"] {
+        for words in [
+            "own 3 Whole",
+            "part 3 Part",
+            "none 0",
+            "whole 4",
+            "Gone { db: 4",
+            "Flush(Some(5))",
+            "Flush(None)",
+            "Shared([1])",
+        ] {
             said(words);
         }
         said("Ban { policy: \"login\", key: [98, 97, 100]");
@@ -460,7 +504,7 @@ mod tests {
         let other: Policy = "7/s".parse().unwrap();
         for _ in 0..2 {
             let mut bytes = Vec::new();
-            put_state(Holder::Bucket, 1, &policy, b"k", Some(&state.clone().sorted(t(9_000))), &mut bytes);
+            put_state(Extent::Part, 1, &policy, b"k", Some(&state.clone().sorted(t(9_000))), &mut bytes);
             let Some(Item::State { state: read, .. }) = read_item(&mut Take::new(&bytes)) else { panic!() };
             assert_eq!(read.read(&policy).unwrap().sorted(t(9_000)), state.clone().sorted(t(9_000)));
             let _ = state.decide(&other, t(9_000), &Request::ONE);

@@ -9,8 +9,8 @@ use tollgate_memory::{Memory, Remembered};
 use super::binding::Book;
 use super::filed::{Behind, Filed};
 use super::frame::{
-    Charge, Holder, LONGEST, Refund, begin_charges, pieces, put_ban, put_charge, put_generation, put_piece, put_refund,
-    put_state,
+    Charge, Extent, Holder, LONGEST, Refund, begin_charges, pieces, put_ban, put_charge, put_generation, put_piece,
+    put_refund, put_state,
 };
 use super::note::Note;
 use super::touched::Touched;
@@ -63,7 +63,7 @@ impl<'a> Hand<'a> {
     pub(super) fn charged(&mut self, memory: &Memory, asked: &Asked<'_>, decisions: &[Decision]) {
         let policy = asked.policy;
         let behind = Behind::of_all(decisions.iter().map(|decision| policy.behind(decision.at)));
-        if behind.is_some() || self.book.touched.is_some() {
+        if behind.is_some() || self.book.touched.is_some() || memory.has_buckets(policy) {
             return self.charged_whole(memory, asked, decisions, behind);
         }
         let charged = || asked.charges(decisions).filter(|charge| charge.units > 0);
@@ -71,61 +71,46 @@ impl<'a> Hand<'a> {
         let file = self.writing.file();
         self.writing.frame(|to| {
             policy.tell(file, to);
-            begin_charges(policy.id(), charged().count(), first.at, to);
+            begin_charges(Holder::Key, policy.id(), charged().count(), first.at, to);
             charged().fold(first.at, |before, charge| put_charge(charge, before, to));
         });
     }
 
-    /// The same while a snapshot is written, or after the clock was set back, when a decision may have corrected
-    /// what a key remembers though it charged nothing.
+    /// The same while a snapshot is written; or after the clock was set back, when a decision may have corrected what
+    /// a key remembers though it charged nothing; or while some keys have no place of their own.
     #[cold]
     fn charged_whole(&mut self, memory: &Memory, asked: &Asked<'_>, decisions: &[Decision], behind: Option<Behind>) {
-        let policy = asked.policy;
-        let mut body = Vec::new();
-        let mut whole: Vec<&[u8]> = Vec::new();
-        for charge in asked.charges(decisions).filter(|charge| charge.units > 0 || behind.is_some()) {
+        let each = asked.charges(decisions).map(|charge| (asked.policy, charge, behind));
+        self.changed(memory, &each.collect::<Vec<_>>());
+    }
+
+    /// Frames what was decided together.
+    pub(super) fn charged_together(&mut self, memory: &Memory, parts: &[(&Filed, Charge<'_>)]) {
+        let each = parts.iter().map(|(policy, charge)| (*policy, *charge, policy.behind(charge.at)));
+        self.changed(memory, &each.collect::<Vec<_>>());
+    }
+
+    /// Frames charges in one frame, all of them or none: each by itself, or all that its key remembers after them.
+    fn changed(&mut self, memory: &Memory, changes: &[Change<'_>]) {
+        let (mut body, mut whole) = (Vec::new(), Vec::new());
+        for (policy, charge, behind) in
+            changes.iter().filter(|(_, charge, behind)| charge.units > 0 || behind.is_some())
+        {
             // What was told whole has all that was decided here.
-            if whole.contains(&charge.key) {
+            if whole.contains(&(policy.id(), charge.key)) {
                 continue;
             }
-            if self.change(memory, policy, charge, behind, &mut body) {
-                whole.push(charge.key);
+            if self.is_whole(policy, charge.key, *behind) {
+                whole.push((policy.id(), charge.key));
+                policy.tell(self.writing.file(), &mut body);
+                put_whole(memory, policy, charge, changes, &mut body);
+            } else if charge.units > 0 {
+                policy.tell(self.writing.file(), &mut body);
+                let has_place = !memory.has_buckets(policy) || memory.has_place(policy, charge.key);
+                put_one(has_place, policy, *charge, &mut body);
             }
         }
         self.put_body(&body);
-    }
-
-    /// Frames what was decided together, in one frame: all of it or nothing.
-    pub(super) fn charged_together(&mut self, memory: &Memory, parts: &[(&Filed, Charge<'_>)]) {
-        let mut body = Vec::new();
-        for (policy, charge) in parts {
-            let behind = policy.behind(charge.at);
-            if charge.units > 0 || behind.is_some() {
-                self.change(memory, policy, *charge, behind, &mut body);
-            }
-        }
-        self.put_body(&body);
-    }
-
-    /// A charge by itself, or all that the key remembers after it; answers whether it is the latter.
-    fn change(
-        &mut self,
-        memory: &Memory,
-        policy: &Filed,
-        charge: Charge<'_>,
-        behind: Option<Behind>,
-        to: &mut Vec<u8>,
-    ) -> bool {
-        let whole = self.is_whole(policy, charge.key, behind);
-        if whole {
-            policy.tell(self.writing.file(), to);
-            put_remembered(policy, charge.key, &memory.state(policy, charge.key), to);
-        } else if charge.units > 0 {
-            policy.tell(self.writing.file(), to);
-            begin_charges(policy.id(), 1, charge.at, to);
-            put_charge(charge, charge.at, to);
-        }
-        whole
     }
 
     /// Frames a refund, if it changed anything: by itself, or all that the key remembers after it.
@@ -142,7 +127,8 @@ impl<'a> Hand<'a> {
             return;
         }
         match (self.is_whole(policy, key, behind), refund) {
-            (true, _) => self.state(memory, policy, key),
+            // What was given back of a bucket is forgotten then.
+            (true, _) => self.state(memory, policy, key, Extent::Part),
             (false, None) => {}
             (false, Some(refund)) => {
                 let file = self.writing.file();
@@ -175,14 +161,24 @@ impl<'a> Hand<'a> {
         !is_touched || !is_told
     }
 
-    /// Frames all that a key remembers.
-    pub(super) fn state(&mut self, memory: &Memory, policy: &Filed, key: &[u8]) {
-        let file = self.writing.file();
+    /// Frames all that a key was reset to.
+    pub(super) fn was_reset(&mut self, memory: &Memory, policy: &Filed, key: &[u8]) {
         self.is_touched((OF_POLICY, policy.id()), key);
-        let state = memory.state(policy, key);
+        self.state(memory, policy, key, Extent::Whole);
+    }
+
+    /// Frames what a key remembers: all that it has in its own place, or, of a key that shares a bucket too, what it has
+    /// of some limits.
+    fn state(&mut self, memory: &Memory, policy: &Filed, key: &[u8], of_crowded: Extent) {
+        let (file, Remembered { own, shares, .. }) = (self.writing.file(), memory.state(policy, key));
+        let extent = if shares { of_crowded } else { Extent::Whole };
         self.put(|to| {
             policy.tell(file, to);
-            put_remembered(policy, key, &state, to);
+            put_state(extent, policy.id(), policy.policy(), key, own.as_ref(), to);
+            if shares && extent == Extent::Whole {
+                // It still shares a bucket.
+                put_state(Extent::Part, policy.id(), policy.policy(), key, None, to);
+            }
         });
     }
 
@@ -211,13 +207,32 @@ impl<'a> Hand<'a> {
     }
 }
 
-/// All that a key remembers, in its own place and in the bucket it shares.
-fn put_remembered(policy: &Filed, key: &[u8], remembered: &Remembered, to: &mut Vec<u8>) {
-    let Remembered { own, bucket, .. } = remembered;
-    put_state(Holder::Key, policy.id(), policy.policy(), key, own.as_ref(), to);
-    if bucket.is_some() {
-        put_state(Holder::Bucket, policy.id(), policy.policy(), key, bucket.as_ref(), to);
+/// What was charged to a key, and whether by a clock that was set back.
+type Change<'a> = (&'a Filed, Charge<'a>, Option<Behind>);
+
+/// All that a key remembers after it was charged.
+fn put_whole(memory: &Memory, policy: &Filed, charge: &Charge<'_>, changes: &[Change<'_>], to: &mut Vec<u8>) {
+    let Remembered { own, shares, .. } = memory.state(policy, charge.key);
+    if !shares {
+        return put_state(Extent::Whole, policy.id(), policy.policy(), charge.key, own.as_ref(), to);
     }
+    // A bucket is not told whole, since it is of many keys: what was charged to it is. That may be counted twice there,
+    // if a snapshot has it already, but is not forgotten.
+    let of_key = changes.iter().filter(|(other, of, _)| (other.id(), of.key) == (policy.id(), charge.key));
+    let units = of_key.fold(0, |sum: u64, (_, of, _)| sum.saturating_add(of.units));
+    if units > 0 {
+        put_one(own.is_some(), policy, Charge { units, ..*charge }, to);
+    }
+    if own.is_some() {
+        put_state(Extent::Part, policy.id(), policy.policy(), charge.key, own.as_ref(), to);
+    }
+}
+
+/// A charge by itself, of a key that has a place of its own or has none.
+fn put_one(has_place: bool, policy: &Filed, charge: Charge<'_>, to: &mut Vec<u8>) {
+    let holder = if has_place { Holder::Key } else { Holder::Bucket };
+    begin_charges(holder, policy.id(), 1, charge.at, to);
+    put_charge(charge, charge.at, to);
 }
 
 /// A fact as it stands in frames and snapshots.

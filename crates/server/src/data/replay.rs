@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use tollgate_core::{Policy, StoreError, Timestamp};
+use tollgate_core::{StoreError, Timestamp};
 use tollgate_memory::{Memory, Prepared};
 
-use super::frame::{Holder, Item, Piece, Refund, read_item};
+use super::frame::{Extent, Holder, Item, Piece, Refund, read_item};
 use super::note::{Note, Notes};
 use super::wire::Take;
 use crate::keys::{DATABASES, Keys, LONGEST_NAME, Times};
@@ -68,25 +68,29 @@ impl<'a> Replay<'a> {
 
     fn item(&mut self, item: Item<'_>) -> Result<(), String> {
         match item {
-            Item::Policy { id, policy, whose } => {
-                let prepared = self.prepare(&policy, whose)?;
+            Item::Policy { id, policy, whose, may_pack } => {
+                let prepared = self.memory.prepare_again(&policy, whose == Whose::Callers, may_pack);
+                let prepared = prepared.map_err(|error| format!("policy {}: {error}", policy.name()))?;
                 self.policies.insert(id, prepared);
             }
-            Item::Charges { id, charges } => {
+            Item::Charges { id, charges, holder } => {
                 let policy = self.policies.get(&id).ok_or_else(strange)?;
                 for charge in charges {
                     StoreError::check_key(charge.key).map_err(|_| strange())?;
-                    self.memory.charge_at(policy, charge.key, charge.units, charge.at);
+                    match holder {
+                        Holder::Key => self.memory.charge_at(policy, charge.key, charge.units, charge.at),
+                        Holder::Bucket => self.memory.charge_bucket_at(policy, charge.key, charge.units, charge.at),
+                    }
                     self.latest = self.latest.max(charge.at);
                 }
             }
-            Item::State { id, key, state, holder } => {
+            Item::State { id, key, state, extent } => {
                 let policy = self.policies.get(&id).ok_or_else(strange)?;
                 StoreError::check_key(key).map_err(|_| strange())?;
                 let state = state.read(policy.policy()).ok_or_else(strange)?;
-                match holder {
-                    Holder::Key => self.memory.put_state(policy, key, state),
-                    Holder::Bucket => self.memory.put_bucket(policy, key, state),
+                match extent {
+                    Extent::Whole => self.memory.put_state(policy, key, state),
+                    Extent::Part => self.memory.put_part(policy, key, state),
                 }
             }
             Item::Refund { id, key, refund: Refund { units, at, t } } => {
@@ -125,14 +129,6 @@ impl<'a> Replay<'a> {
             Item::Flush(_) | Item::Piece(_) => return Err(strange()),
         }
         Ok(())
-    }
-
-    fn prepare(&self, policy: &Policy, whose: Whose) -> Result<Prepared, String> {
-        let prepared = match whose {
-            Whose::Servers | Whose::Overrides => self.memory.prepare(policy),
-            Whose::Callers => self.memory.prepare_for_caller(policy),
-        };
-        prepared.map_err(|error| format!("policy {}: {error}", policy.name()))
     }
 }
 
