@@ -161,8 +161,9 @@ impl<E: Entry> Ring<E> {
             }
             if len < LONGEST_FLAT {
                 let doubled = if len == 0 { FIRST } else { 2 * len };
-                let grown = if len < need { need.min(doubled) } else { doubled };
-                let grown = if len < SHORT { grown.min(SHORT) } else { grown };
+                let most = if len < need { need } else { (2 * need).max(len + 1) };
+                let most = if len < SHORT { most.min(SHORT) } else { most };
+                let grown = doubled.min(most);
                 entries.reserve_exact(grown.clamp(len + 1, LONGEST_FLAT) - len);
                 entries.push_back(entry);
                 return;
@@ -236,6 +237,7 @@ impl<E: Entry> Ring<E> {
     pub fn growth(&self) -> usize {
         match &self.store {
             Store::Flat(entries) if entries.len() < entries.capacity() => 0,
+            Store::Flat(entries) if entries.is_empty() => FIRST * size_of::<E>(),
             Store::Flat(entries) if entries.len() < SHORT => (SHORT - entries.len()) * size_of::<E>(),
             Store::Flat(entries) if entries.len() < LONGEST_FLAT => entries.len() * size_of::<E>(),
             Store::Flat(_) => size_of::<[E; BLOCK]>() + 2 * (LONGEST_FLAT / BLOCK) * size_of::<usize>(),

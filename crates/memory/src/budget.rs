@@ -44,14 +44,14 @@ impl Budget {
         taken
     }
 
-    /// The same, where less will do: what may be taken beyond the cap is for what needs it.
-    pub(crate) fn take_usual(&self, bytes: usize) -> bool {
-        bytes == 0 || add(&self.used, bytes, self.cap)
-    }
-
     /// Takes bytes; returns whether there were so many.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         bytes == 0 || add(&self.used, bytes, self.cap.saturating_add(self.slack.load(Ordering::Relaxed)))
+    }
+
+    /// Takes bytes that can be done without: never beyond the cap.
+    pub(crate) fn take_usual(&self, bytes: usize) -> bool {
+        bytes == 0 || add(&self.used, bytes, self.cap)
     }
 
     /// Counts what an empty store takes, which is less than the least cap.
@@ -65,7 +65,7 @@ impl Budget {
         }
     }
 
-    /// Lets the cap be passed by so much from now on, by the table too or by all else.
+    /// Lets the cap be passed by so much from now on; by the table only if `in_table`.
     pub(crate) fn allow(&self, slack: usize, in_table: bool) {
         self.slack.store(slack, Ordering::Relaxed);
         self.table_slack.store(if in_table { slack } else { 0 }, Ordering::Relaxed);

@@ -193,7 +193,7 @@ impl Shared {
             return Tried::Cannot;
         }
         // What a charge may take is taken before it is made; where there is nothing, logs are thinned.
-        let mut reserved = record.growth();
+        let mut reserved = if request.peek { 0 } else { record.growth() };
         if reserved > 0 && !self.budget.take(reserved) {
             record.thin();
             reserved = 0;

@@ -56,11 +56,12 @@ impl Drawn<'_> {
 /// How far is looked for a place for a key that has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// It had none before, and gets none.
-    None,
+    /// It gets none: it had none before.
+    Nowhere,
+    /// As for a key that was never seen.
     Usual,
-    /// It had a place before, in a table of the same size.
-    Most,
+    /// As far as there may be one: it had a place before, in a table of the same size.
+    Everywhere,
 }
 
 impl Shared {
@@ -76,7 +77,7 @@ impl Shared {
         self.with_cells_by(Effort::Usual, when, target, ident, act)
     }
 
-    /// The same with more effort.
+    /// The same, where `effort` tells how far is looked for a place.
     pub(crate) fn with_cells_by<R>(
         &self,
         effort: Effort,
@@ -90,7 +91,7 @@ impl Shared {
         let own = self.open(effort, shard, &mut inner, when, target, ident);
         let mut overflows = Overflows::one(self, when);
         let t = self.time(when, target);
-        let at = self.moment(when, t);
+        let at = self.moment(when, target, t);
         let mut drawn = self.draw(&mut inner, &mut overflows, own, target, ident, at)?;
         if drawn.bucket.is_some() && matches!(when, When::Now) {
             self.overflow.count_decision();
@@ -103,9 +104,9 @@ impl Shared {
 
     /// The time as it matters to what is kept, of which `t` is by one of the clocks. Of a time that was, nothing else is
     /// known.
-    pub(crate) fn moment(&self, when: When, t: Timestamp) -> Moment {
+    pub(crate) fn moment(&self, when: When, target: Target<'_>, t: Timestamp) -> Moment {
         match when {
-            When::At(t) => Moment::at(t),
+            When::At(t) => Moment::by_one_clock(t, target.wall),
             When::Now => {
                 let (now, wall) = (self.clock.now(), self.clock.wall());
                 // A key is forgotten by the steady clock, unless all its limits begin by the machine's.
@@ -129,14 +130,14 @@ impl Shared {
         }
         let times = Times::of(when, target.wall);
         let expired = |seen: &Seen| self.expired(seen, &times);
-        if effort == Effort::None {
+        if effort == Effort::Nowhere {
             // Others are forgotten as they were then.
             shard.tidy(inner, &self.budget, &expired);
             return None;
         }
         let place = shard.place(inner, ident, &self.budget, &expired);
         let place = match place {
-            None if effort == Effort::Most => self.place_again(shard, inner, ident, &expired),
+            None if effort == Effort::Everywhere => self.place_again(shard, inner, ident, &expired),
             place => place,
         }?;
         Some(Held::new(shard, &self.budget, place, (ident.print, ident.mark), target.space))
@@ -159,7 +160,7 @@ impl Shared {
         })
     }
 
-    /// The same for a key that gets no place if it has none.
+    /// The key's own place, if it has one.
     pub(crate) fn open_known<'a>(&'a self, shard: &'a Shard, ident: Ident) -> Option<Held<'a>> {
         // Keys come and go only under the shard's lock, which is held.
         let (slot, _) = shard.find(ident)?;
@@ -187,11 +188,11 @@ impl Shared {
             return None;
         }
         let places = held.places(limits);
-        let Some(new) = self.new_cells(overflows, &mut held, target, ident, &places) else {
+        let Some((new, may_move)) = self.new_cells(overflows, &mut held, target, ident, (&places, at)) else {
             held.leave(inner, at);
             return None;
         };
-        if held.reserve_all(inner, target.limits(), &places, &new, at) {
+        if may_move && held.reserve_all(inner, target.limits(), &places, &new, at) {
             let cells = lend(&mut held, limits, &places, new.into_iter());
             return Some(Drawn { target, cells, own: Some((held, places)), is_whole: true, bucket: None });
         }
@@ -225,30 +226,32 @@ impl Shared {
     }
 
     /// The cells that a key begins with for limits it does not remember: as new, unless it shared a bucket before,
-    /// whose charges may be its own. One that is new shares the bucket for other limits from now on. Nothing if that
-    /// bucket is in use by the same call.
+    /// whose charges may be its own. One that is new shares the bucket for other limits from now on. Returns too whether
+    /// they may be kept in the key's own place: not if the bucket counts one of them under several numbers, since there
+    /// they would be one. Nothing if that bucket is in use by the same call.
     fn new_cells(
         &self,
         overflows: &mut Overflows<'_>,
         held: &mut Held<'_>,
         target: Target<'_>,
         ident: Ident,
-        places: &[Option<usize>],
-    ) -> Option<Vec<Option<Cell>>> {
+        (places, at): (&[Option<usize>], Moment),
+    ) -> Option<(Vec<Option<Cell>>, bool)> {
         let missing = || target.policy.limits().iter().zip(places).map(|(limit, place)| (limit, place.is_none()));
         let fresh = || missing().map(|(limit, is_new)| is_new.then(|| limit.fresh())).collect();
         if !held.may_share() || !self.overflow.is_used(target.space) || places.iter().all(Option::is_some) {
-            return Some(fresh());
+            return Some((fresh(), true));
         }
         let copied = overflows.look(target.space, ident, |bucket| {
             let copy = |limit: &Limit| bucket.copy(limit).unwrap_or_else(|| limit.fresh());
-            missing().map(|(limit, is_new)| is_new.then(|| copy(limit))).collect()
+            let may_move = missing().all(|(limit, is_new)| !is_new || bucket.cells_of(limit, at) <= 1);
+            (missing().map(|(limit, is_new)| is_new.then(|| copy(limit))).collect(), may_move)
         });
         let copied = copied.ok()?;
         if copied.is_some() {
             held.share();
         }
-        Some(copied.unwrap_or_else(fresh))
+        Some(copied.unwrap_or_else(|| (fresh(), true)))
     }
 
     /// Draws the cells of some limits from the bucket that a key shares.
@@ -262,11 +265,12 @@ impl Shared {
     ) -> Option<(Bucket<'a>, Vec<Cell>)> {
         let own = (limits.len() == target.policy.limits().len()).then_some(target.limits().1).flatten();
         let (ident, mut held, inner) = overflows.open(target.space, ident)?;
-        if !held.has_place_for(&limits, at) {
+        let has_place = held.has_place_for(&limits, at);
+        let places = held.places(&limits);
+        if !has_place && places.contains(&None) {
             held.leave(inner, at);
             return None;
         }
-        let places = held.places(&limits);
         let each = limits.iter().zip(&places);
         let begin = |limit: &Limit| held.copy(limit).unwrap_or_else(|| limit.fresh());
         let new: Vec<Option<Cell>> = each.map(|(limit, place)| place.is_none().then(|| begin(limit))).collect();

@@ -32,8 +32,14 @@ impl Moment {
         Self { filed: t, now: t, wall: t }
     }
 
+    /// A time that was by one of the clocks. What it was by the other is not known, so nothing has expired by that.
+    pub(crate) fn by_one_clock(t: Timestamp, is_wall: bool) -> Self {
+        let other = Timestamp::default();
+        if is_wall { Self { filed: t, now: other, wall: t } } else { Self { filed: t, now: t, wall: other } }
+    }
+
     /// Whether a cell still matters. A limit that begins by the machine's clock may have been charged by either.
-    fn remembers(&self, limit: &Limit, cell: &Cell) -> bool {
+    pub(crate) fn remembers(&self, limit: &Limit, cell: &Cell) -> bool {
         limit.remembers(cell, self.now) || is_aligned(limit) && limit.remembers(cell, self.wall)
     }
 }
@@ -139,6 +145,12 @@ impl<'a> Held<'a> {
         find(true).or_else(|| find(false)).map(|(_, cell)| cell.clone())
     }
 
+    /// How many cells a limit finds that still matter, under whatever numbers.
+    pub(crate) fn cells_of(&self, limit: &Limit, at: Moment) -> usize {
+        let found = self.record.each(&self.space.own).filter(|found| finds(limit, *found, false));
+        found.filter(|(held, cell)| at.remembers(held, cell)).count()
+    }
+
     /// All that is remembered, copied.
     pub(crate) fn state(&self) -> KeyState {
         self.record.state(&self.space.own)
@@ -200,7 +212,7 @@ impl<'a> Held<'a> {
         };
         let bytes = (bytes + growth).saturating_sub(self.record.counted);
         // What has a place already can stay there as it is.
-        let is_needed = new.iter().any(Option::is_some);
+        let is_needed = new.iter().any(Option::is_some) || self.repacked(limits, places).is_some();
         let is_taken = if is_needed { self.budget.take(bytes) } else { self.budget.take_usual(bytes) };
         is_taken && self.take_record(inner, bytes)
     }
@@ -280,7 +292,13 @@ impl<'a> Held<'a> {
         }
         self.release(inner);
         let space = alone.unwrap_or(self.space);
-        let Some(cell) = self.record.own_cells().first() else { return true };
+        let Some(cell) = self.record.own_cells().first() else {
+            if form != self.locked.seen.form() {
+                let words = self.locked.seen.words;
+                self.locked.put_as(form, words);
+            }
+            return true;
+        };
         let Some(words) = space.own.limits().first().and_then(|limit| limit.pack(cell)) else { return false };
         let form = Form { rank: space.rank, ..form };
         if words != self.locked.seen.words || form != self.locked.seen.form() {

@@ -182,13 +182,18 @@ impl<'a> Overflows<'a> {
             return None;
         }
         let (shared, (shard, budget), both) = (self.shared, self.shared.overflow.shard(space), self.both);
-        let times = Times::of(self.when, space.wall);
+        let (when, times) = (self.when, Times::of(self.when, space.wall));
         let inner = self.inner(space);
         let held = match shard.find(bucket) {
             Some((slot, _)) => Held::known(shared, shard, budget, lock_slot(slot))?,
             None if both => return None,
             None => {
-                let place = shard.place(inner, bucket, budget, &|seen: &Seen| shared.expired(seen, &times))?;
+                let expired = |seen: &Seen| shared.expired(seen, &times);
+                let place = match shard.place(inner, bucket, budget, &expired) {
+                    // One that is told of had a place.
+                    None if matches!(when, When::At(_)) => shard.place_again(inner, bucket, budget, &expired),
+                    place => place,
+                }?;
                 Held::new(shard, budget, place, (bucket.print, bucket.mark), space)
             }
         };

@@ -8,7 +8,10 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Cell, Cost, EXACT, KeyState, Mode, Request, Timestamp, decide_packed, decide_with};
+use tollgate_core::{
+    Cell, Cost, EXACT, KeyState, Limit, MAX_OTHER_LIMITS, MOST_LIMITS, Mode, Request, Timestamp, decide_packed,
+    decide_with,
+};
 
 use crate::draw::{Done, Effort};
 use crate::held::{Held, Moment};
@@ -68,13 +71,13 @@ impl Memory {
     /// Charges `units` at `t`, whether they fit or not: those of an earlier decision, see [`Request::leaves`],
     /// at its time.
     pub fn charge_at(&self, policy: &Prepared, key: &[u8], units: u64, t: Timestamp) {
-        self.shared().charge_at(policy.target(), policy.ident(key), units, t, Effort::Most);
+        self.shared().charge_at(policy.target(), policy.ident(key), units, t, Effort::Everywhere);
     }
 
     /// The same for a key that had no place of its own for some of the limits: it gets none by what is kept for starts,
     /// so that there is as much room for others as there was.
     pub fn charge_bucket_at(&self, policy: &Prepared, key: &[u8], units: u64, t: Timestamp) {
-        self.shared().charge_at(policy.target(), policy.ident(key), units, t, Effort::None);
+        self.shared().charge_at(policy.target(), policy.ident(key), units, t, Effort::Nowhere);
     }
 
     /// Gives back at `t` what was still held then of `units` charged at `at`; answers the units given back.
@@ -116,7 +119,7 @@ impl Shared {
                 held.give(place, limit.fresh());
             }
         }
-        held.put_back(&mut inner, self.moment(when, self.time(when, target)), None);
+        held.put_back(&mut inner, self.moment(when, target, self.time(when, target)), None);
     }
 
     fn charge_at(&self, target: Target<'_>, ident: Ident, units: u64, t: Timestamp, effort: Effort) {
@@ -135,17 +138,18 @@ impl Shared {
             let _ = decide_with(target.policy, cells, t, request, |_| {});
             Done { answer: (), changed: true }
         };
-        self.again(effort, || self.with_cells_by(effort, When::At(t), target, ident, charge));
+        self.again(effort, || self.with_cells_by(effort, When::At(t), target, ident, charge).is_some());
     }
 
-    /// Does something again that was done before. There was room for it then; that keys are in other places now, and
-    /// forgotten at other moments, takes a little more.
-    fn again<R>(&self, effort: Effort, act: impl FnOnce() -> R) -> R {
-        self.allow(match effort {
-            Effort::Most => Room::Again,
-            Effort::None | Effort::Usual => Room::AgainInBuckets,
+    /// Does something again that was done before; returns whether there was room. There was then; that keys are in other
+    /// places now, and forgotten at other moments, takes a little more. If that is not enough, it takes what is kept
+    /// for snapshots too, rather than forget.
+    fn again(&self, effort: Effort, act: impl Fn() -> bool) -> bool {
+        let room = if effort == Effort::Everywhere { Room::Again } else { Room::AgainInBuckets };
+        let done = [room, Room::Start].into_iter().any(|room| {
+            self.allow(room);
+            act()
         });
-        let done = act();
         self.allow(Room::Usual);
         done
     }
@@ -162,13 +166,19 @@ impl Shared {
             }
             None => (KeyState::default(), true),
         };
-        let own = Some(own.sorted(self.now(target))).filter(|state| !state.is_empty());
-        Remembered { own, shares: shares && self.overflow.is_used(target.space) }
+        let shares = shares && self.overflow.is_used(target.space);
+        let (mut own, at) = (own, self.moment(When::Now, target, self.now(target)));
+        // Of a key that shares a bucket, what is as new is told too: what is not told stays as it was.
+        if !shares {
+            own.retain(|limit, cell| at.remembers(limit, cell));
+            own = own.sorted(Timestamp::default());
+        }
+        Remembered { own: Some(own).filter(|state| !state.is_empty()), shares }
     }
 
     fn put_state(&self, target: Target<'_>, ident: Ident, state: KeyState) {
-        let is_put = self.again(Effort::Most, || self.put_own(target, ident, &state, false));
-        if !is_put && self.again(Effort::None, || self.put_bucket(target, ident, &state)) {
+        let is_put = self.again(Effort::Everywhere, || self.put_own(target, ident, &state, false));
+        if !is_put && self.again(Effort::Nowhere, || self.put_bucket(target, ident, &state)) {
             // It is in the bucket from now on, and nowhere else.
             self.put_own(target, ident, &KeyState::default(), false);
         }
@@ -186,8 +196,12 @@ impl Shared {
                 None => all.keep(Arc::clone(limit), cell.clone()),
             }
         }
-        if !self.again(Effort::Most, || self.put_own(target, ident, &all, true)) {
-            self.again(Effort::None, || self.put_bucket(target, ident, &all));
+        if all.each().count() > MOST_CELLS {
+            // What was told is of now; the rest has mostly expired.
+            all = state;
+        }
+        if !self.again(Effort::Everywhere, || self.put_own(target, ident, &all, true)) {
+            self.again(Effort::Nowhere, || self.put_bucket(target, ident, &all));
         }
     }
 
@@ -200,7 +214,9 @@ impl Shared {
             return true;
         }
         let when = When::At(state.latest());
-        let Some(mut held) = self.open(Effort::Most, shard, &mut inner, when, target, ident) else { return false };
+        let Some(mut held) = self.open(Effort::Everywhere, shard, &mut inner, when, target, ident) else {
+            return false;
+        };
         if state.is_empty() {
             held.forget(&mut inner);
             return true;
@@ -213,26 +229,35 @@ impl Shared {
     }
 
     /// Puts a state into the bucket that a key shares; returns whether there was room. Of two cells that count the same
-    /// limit, the one that is held to it for longer stays.
+    /// limit, under the same numbers if callers choose them, the one that is held to it for longer stays.
     fn put_bucket(&self, target: Target<'_>, ident: Ident, state: &KeyState) -> bool {
         let mut overflows = Overflows::one(self, When::At(state.latest()));
         let Some((_, held, inner)) = overflows.open(target.space, ident) else { return false };
-        let all = longer(held.state(), state);
+        let all = longer(held.state(), state, target.space.is_callers);
+        if all.each().count() > MOST_CELLS {
+            held.leave_untouched();
+            return false;
+        }
         let (own, at) = (self.names.space_with(&all, target.space), Moment::at(all.latest()));
         held.put_state(inner, own, all, at)
     }
 }
 
-/// The cells of both states; of two that count the same limit, the one that is held to it for longer.
-fn longer(mut all: KeyState, more: &KeyState) -> KeyState {
+/// The most limits that a key or a bucket may come to remember.
+const MOST_CELLS: usize = MAX_OTHER_LIMITS + MOST_LIMITS;
+
+/// The cells of both states that still matter; of two that count the same limit, the one that is held to it for longer.
+fn longer(mut all: KeyState, more: &KeyState, is_exact: bool) -> KeyState {
     let t = more.latest().max(all.latest());
+    all.retain(|limit, cell| limit.remembers(cell, t));
     for (limit, cell) in more.each() {
-        let Some(place) = all.position(limit) else {
+        let same = |(held, old): (&Arc<Limit>, &Cell)| limit.finds(held, old) && (!is_exact || held == limit);
+        let Some(place) = all.each().position(same) else {
             all.keep(Arc::clone(limit), cell.clone());
             continue;
         };
         let held = all.each().nth(place).map(|(held, old)| held.reset_after(old, t));
-        if held.is_some_and(|held| limit.reset_after(cell, t) >= held) {
+        if held.is_some_and(|held| limit.reset_after(cell, t) > held) {
             all.replace(place, Some(limit), cell.clone());
         }
     }

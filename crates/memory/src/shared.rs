@@ -85,9 +85,9 @@ pub(crate) enum Room {
     Usual,
     /// Most of what is kept for starts: for what is done again that was done before.
     Again,
-    /// The same, for the table too: one that did not grow is filled up first.
+    /// As `Again`, for the table too: one that did not grow is filled up first.
     AgainInTable,
-    /// The same for what is done in buckets alone.
+    /// As `Again`, for what is done in buckets alone.
     AgainInBuckets,
     /// All that the cap allows: for a snapshot, which may be of a store that took what is done again.
     Start,

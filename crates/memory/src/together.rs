@@ -103,7 +103,7 @@ impl Shared {
         places: &mut Vec<Place<'a>>,
         (target, ident, cost): Item<'a>,
     ) -> Option<usize> {
-        let (index, at) = (self.shard_index(ident), self.moment(When::Now, self.now(target)));
+        let (index, at) = (self.shard_index(ident), self.moment(When::Now, target, self.now(target)));
         let (shard, inner) = (self.shard(ident), guards.of(index));
         let held = self.open_known(shard, ident);
         let is_known = held.is_some();
@@ -129,7 +129,7 @@ impl Shared {
         changed: bool,
     ) {
         for Place { drawn, target, shard, .. } in places {
-            let at = self.moment(When::Now, self.now(target));
+            let at = self.moment(When::Now, target, self.now(target));
             self.put_back(guards.of(shard), overflows, drawn, changed, at);
         }
         overflows.let_go();

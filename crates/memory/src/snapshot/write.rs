@@ -157,10 +157,11 @@ fn copy_of(shard: &Shard) -> Vec<Seen> {
 }
 
 impl Shared {
-    /// All shards with their numbers, those of buckets being the ones behind the last.
+    /// All shards with their numbers, those of buckets being the ones behind the last. They come first: what is charged
+    /// to a bucket while a snapshot is written is told too, and counted twice if it is already there.
     fn all_shards(&self) -> impl Iterator<Item = (usize, &Shard)> {
         let buckets = self.overflow.shards().map(|shard| (self.shards.len(), shard));
-        self.shards.iter().enumerate().chain(buckets)
+        buckets.chain(self.shards.iter().enumerate())
     }
 
     /// Writes a key with its identity, unless it has been forgotten since. Which shard it is in is told too, since

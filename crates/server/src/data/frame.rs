@@ -5,7 +5,7 @@
 //! caller's    id, words                     the same, of a policy that a caller brought
 //! late        id, words                     both again, of one that came after many others of its name
 //! charges     id, n, at, n x (key, units, at - the one before)
-//! crowded     the same, of keys that have no place of their own for lack of memory: they share buckets
+//! crowded     the same, of keys that had no place of their own for some limit, for lack of memory: they share buckets
 //! state       id, key, cells                all that the key remembers under the policy's name, after a change
 //! part        id, key, cells                the same of a key that also shares a bucket: what is not told is as it was
 //! refund      id, key, units, at, t         units charged at `at` that were given back at `t`, as far as they were held

@@ -218,17 +218,18 @@ fn put_whole(memory: &Memory, policy: &Filed, charge: &Charge<'_>, changes: &[Ch
     }
     // A bucket is not told whole, since it is of many keys: what was charged to it is. That may be counted twice there,
     // if a snapshot has it already, but is not forgotten.
-    let of_key = changes.iter().filter(|(other, of, _)| (other.id(), of.key) == (policy.id(), charge.key));
-    let units = of_key.fold(0, |sum: u64, (_, of, _)| sum.saturating_add(of.units));
+    let of_key = || changes.iter().filter(|(other, of, _)| (other.id(), of.key) == (policy.id(), charge.key));
+    let units = of_key().fold(0, |sum: u64, (_, of, _)| sum.saturating_add(of.units));
+    let at = of_key().map(|(_, of, _)| of.at).max().unwrap_or(charge.at);
     if units > 0 {
-        put_one(own.is_some(), policy, Charge { units, ..*charge }, to);
+        put_one(memory.has_place(policy, charge.key), policy, Charge { units, at, ..*charge }, to);
     }
     if own.is_some() {
         put_state(Extent::Part, policy.id(), policy.policy(), charge.key, own.as_ref(), to);
     }
 }
 
-/// A charge by itself, of a key that has a place of its own or has none.
+/// A charge by itself, of a key that has a place of its own for all limits or has none for some.
 fn put_one(has_place: bool, policy: &Filed, charge: Charge<'_>, to: &mut Vec<u8>) {
     let holder = if has_place { Holder::Key } else { Holder::Bucket };
     begin_charges(holder, policy.id(), 1, charge.at, to);
