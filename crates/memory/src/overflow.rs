@@ -107,7 +107,7 @@ impl Overflow {
 
 /// The identity of the bucket that a key shares.
 pub(crate) fn bucket_of(secret: &Secret, space: &Space, ident: Ident) -> Ident {
-    // Not by the number of the name: keys that share a bucket do so too in a store that is told of them.
+    // Not by the number of the name: keys of bare text that share a bucket do so too in a store that is told of them.
     let bucket = secret.keyed(ident.print) % space.buckets;
     let print = secret.keyed((space.name, bucket));
     Ident::new(print, secret.keyed((print, bucket)), space.name)

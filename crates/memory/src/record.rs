@@ -169,7 +169,8 @@ impl Record {
         }
     }
 
-    /// Counts what it takes now, of which `reserved` bytes more than were counted are taken already. `is_callers` tells whether its limits may be of texts that callers brought.
+    /// Counts what it takes now, of which `reserved` bytes more than were counted are taken already. `is_callers` tells
+    /// whether its limits may be of texts that callers brought.
     #[inline]
     pub(crate) fn count(&mut self, budget: &Budget, reserved: usize, is_callers: bool) {
         let (bytes, mut taken) = (self.bytes(is_callers), self.counted + reserved);

@@ -23,7 +23,7 @@ use crate::sync::{AtomicU64, Ordering, fence, relax};
 
 const LOCKED: u64 = 1;
 const BOXED: u64 = 2;
-/// Part of what the key used is in the bucket it shares.
+/// Part of what the key used may be in the bucket it shares.
 const SHARES: u64 = 4;
 const RANK_SHIFT: u32 = 3;
 const VERSION: u64 = 1 << (RANK_SHIFT + RANK_BITS);
@@ -51,7 +51,7 @@ impl Seen {
         self.head & BOXED != 0
     }
 
-    /// Whether part of what the key used is in the bucket it shares with others: of limits there was no memory for.
+    /// Whether part of what the key used may be in the bucket it shares with others: of limits there was no memory for.
     pub(crate) fn shares(&self) -> bool {
         self.head & SHARES != 0
     }

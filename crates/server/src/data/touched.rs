@@ -1,6 +1,6 @@
 //! Which keys were changed since a snapshot was begun. A snapshot is not of one moment, so the first change of a
-//! key after its beginning is told whole: that puts right what the snapshot has too much or too little of it. The same
-//! for keys that were decided since the clock was set back.
+//! key after its beginning is told whole: that puts right what the snapshot has too much or too little of it, but for
+//! what the key has in a bucket that it shares. The same for keys that were decided since the clock was set back.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, RandomState};
