@@ -243,7 +243,7 @@ impl Shared {
     }
 }
 
-/// The most limits that a key or a bucket may come to remember.
+/// The most cells of a key or a bucket: those of the most other limits, and of the largest policy.
 const MOST_CELLS: usize = MAX_OTHER_LIMITS + MOST_LIMITS;
 
 /// The cells of both states that still matter; of two that count the same limit, the one that is held to it for longer.

@@ -1,24 +1,16 @@
 //! What is started again is what was stopped: a store that is read back takes no more memory than it did.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use std::collections::HashMap;
 
 use tollgate_core::{Clock, Micros, Policy, Request, Timestamp};
 use tollgate_memory::{LEAST_CAP, Manual, Memory, Prepared};
 
+use support::Random;
+
 const START: Timestamp = Timestamp::saturating(1_700_000_000_000_000);
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-}
 
 /// A text of so many limits, of one of three kinds, that are remembered for minutes or for days.
 fn wide(limits: u64, kind: u64, unit: &str) -> String {

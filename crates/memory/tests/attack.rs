@@ -2,10 +2,14 @@
 //! promises, whatever else is asked and however little memory there is, and no more memory is taken than the cap says.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use std::collections::HashMap;
 
 use tollgate_core::{Clock, Cost, LimitId, Micros, Policy, Request, Source, Timestamp};
 use tollgate_memory::{LEAST_CAP, Manual, Memory, Prepared};
+
+use support::Random;
 
 const START: Timestamp = Timestamp::saturating(1_700_000_000_000_000);
 
@@ -195,18 +199,6 @@ fn names_that_callers_bring_take_no_number_and_reach_no_named_policy() {
         }
     }
     assert!(memory.prepare(&policy("1/s").with_name("one-more").unwrap()).is_ok());
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
 }
 
 /// The units granted to each limit of each key. Time stands, so none of it comes back.

@@ -2,10 +2,14 @@
 //! a key used under several has one state for each limit id, as the kernel has.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use std::collections::HashMap;
 
 use tollgate_core::{Clock, Cost, KeyState, Micros, Mode, Part, Policy, Request, Timestamp, decide_all};
 use tollgate_memory::{LEAST_CAP, Manual, Memory, Prepared};
+
+use support::Random;
 
 const START: u64 = 1_700_000_000_000_000;
 /// As many policies of a name pack their keys.
@@ -26,18 +30,6 @@ fn prepare(memory: &Memory, texts: &[impl AsRef<str>]) -> Vec<Prepared> {
 
 fn allowed(memory: &Memory, policy: &Prepared, key: u32) -> bool {
     memory.check(policy, &key.to_le_bytes(), &Request::ONE).unwrap().allowed
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
 }
 
 /// Texts of which some have limits of the same id, and some the same limits in another company.

@@ -1,23 +1,15 @@
 //! A store that is told what another decided remembers the same and decides alike.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use tollgate_core::{Cell, Clock, Cost, KeyState, LimitId, Micros, Mode, Policy, Reader, Request, Timestamp, Writer};
 use tollgate_memory::{LEAST_CAP, Manual, Memory, Prepared};
 
+use support::Random;
+
 const START: u64 = 1_700_000_000_000_000;
 const KEYS: u64 = 16;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-}
 
 /// Every algorithm alone, several limits, spacings; and what an operator changes them to, by name.
 const POLICIES: [(&str, &str, Mode); 30] = [

@@ -168,7 +168,7 @@ impl Embedded {
         let Some(binding) = &self.framing else { return self.memory.reset(policy, key) };
         let mut hand = binding.lock();
         self.memory.reset(policy, key)?;
-        hand.was_reset(&self.memory, policy, key);
+        hand.state(&self.memory, policy, key);
         Ok(())
     }
 

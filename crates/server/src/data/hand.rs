@@ -128,7 +128,7 @@ impl<'a> Hand<'a> {
         }
         match (self.is_whole(policy, key, behind), refund) {
             // What was given back of a bucket is forgotten then.
-            (true, _) => self.state(memory, policy, key, Extent::Part),
+            (true, _) => self.state(memory, policy, key),
             (false, None) => {}
             (false, Some(refund)) => {
                 let file = self.writing.file();
@@ -161,24 +161,13 @@ impl<'a> Hand<'a> {
         !is_touched || !is_told
     }
 
-    /// Frames all that a key was reset to.
-    pub(super) fn was_reset(&mut self, memory: &Memory, policy: &Filed, key: &[u8]) {
+    /// Frames what a key's own place remembers.
+    pub(super) fn state(&mut self, memory: &Memory, policy: &Filed, key: &[u8]) {
         self.is_touched((OF_POLICY, policy.id()), key);
-        self.state(memory, policy, key, Extent::Whole);
-    }
-
-    /// Frames what a key remembers: all that it has in its own place, or, of a key that shares a bucket too, what it has
-    /// of some limits.
-    fn state(&mut self, memory: &Memory, policy: &Filed, key: &[u8], of_crowded: Extent) {
-        let (file, Remembered { own, shares, .. }) = (self.writing.file(), memory.state(policy, key));
-        let extent = if shares { of_crowded } else { Extent::Whole };
+        let (file, remembered) = (self.writing.file(), memory.state(policy, key));
         self.put(|to| {
             policy.tell(file, to);
-            put_state(extent, policy.id(), policy.policy(), key, own.as_ref(), to);
-            if shares && extent == Extent::Whole {
-                // It still shares a bucket.
-                put_state(Extent::Part, policy.id(), policy.policy(), key, None, to);
-            }
+            put_remembered(policy, key, &remembered, to);
         });
     }
 
@@ -212,9 +201,9 @@ type Change<'a> = (&'a Filed, Charge<'a>, Option<Behind>);
 
 /// All that a key remembers after it was charged.
 fn put_whole(memory: &Memory, policy: &Filed, charge: &Charge<'_>, changes: &[Change<'_>], to: &mut Vec<u8>) {
-    let Remembered { own, shares, .. } = memory.state(policy, charge.key);
-    if !shares {
-        return put_state(Extent::Whole, policy.id(), policy.policy(), charge.key, own.as_ref(), to);
+    let remembered = memory.state(policy, charge.key);
+    if !remembered.shares {
+        return put_remembered(policy, charge.key, &remembered, to);
     }
     // A bucket is not told whole, since it is of many keys: what was charged to it is. That may be counted twice there,
     // if a snapshot has it already, but is not forgotten.
@@ -224,9 +213,16 @@ fn put_whole(memory: &Memory, policy: &Filed, charge: &Charge<'_>, changes: &[Ch
     if units > 0 {
         put_one(memory.has_place(policy, charge.key), policy, Charge { units, at, ..*charge }, to);
     }
-    if own.is_some() {
-        put_state(Extent::Part, policy.id(), policy.policy(), charge.key, own.as_ref(), to);
+    if remembered.own.is_some() {
+        put_remembered(policy, charge.key, &remembered, to);
     }
+}
+
+/// What a key's own place remembers. If it remembers nothing, the key is as one that has no place.
+fn put_remembered(policy: &Filed, key: &[u8], remembered: &Remembered, to: &mut Vec<u8>) {
+    let Remembered { own, shares, .. } = remembered;
+    let extent = if *shares && own.is_some() { Extent::Part } else { Extent::Whole };
+    put_state(extent, policy.id(), policy.policy(), key, own.as_ref(), to);
 }
 
 /// A charge by itself, of a key that has a place of its own for all limits or has none for some.
