@@ -103,14 +103,14 @@ const PEERS: [(&str, &str); 1] = [("CARGO_TARGET_DIR", "target/bench-peers")];
 
 /// `cargo xtask bench embedded`: the store beside its peers, in one run on the same keys.
 pub(crate) fn embedded(args: &[&str]) -> Result<(), Failure> {
-    let mut all = vec!["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml", "--"];
+    let mut all = vec!["run", "--release", "--quiet", "--manifest-path", "bench/peers/Cargo.toml", "--"];
     all.extend(args);
     run_with("cargo", &all, &PEERS)
 }
 
 /// `cargo xtask bench tower`: the layer beside tower_governor's and the bare handler.
 pub(crate) fn tower(args: &[&str]) -> Result<(), Failure> {
-    let package = ["--manifest-path", "bench/Cargo.toml", "--package", "tollgate-tower-peers"];
+    let package = ["--manifest-path", "bench/peers/Cargo.toml", "--package", "tollgate-tower-peers"];
     run_with("cargo", &[["run", "--release", "--quiet"].as_slice(), &package, &["--"], args].concat(), &PEERS)
 }
 
@@ -176,7 +176,7 @@ fn nodelay() -> Result<bool, Failure> {
         return Ok(false);
     }
     let flags = ["-shared", "-fPIC", "-O2", "-Wall", "-o", NODELAY];
-    run("cc", &[flags.as_slice(), &["bench/nodelay.c", "-ldl"]].concat())?;
+    run("cc", &[flags.as_slice(), &["bench/peers/nodelay.c", "-ldl"]].concat())?;
     Ok(true)
 }
 
@@ -187,8 +187,8 @@ fn answers(program: &str) -> bool {
 
 /// The comparison still builds.
 pub(crate) fn check_peers() -> Result<(), Failure> {
-    run_with("cargo", &["fmt", "--manifest-path", "bench/Cargo.toml", "--all", "--check"], &PEERS)?;
-    let args = ["clippy", "--quiet", "--locked", "--manifest-path", "bench/Cargo.toml", "--workspace"];
+    run_with("cargo", &["fmt", "--manifest-path", "bench/peers/Cargo.toml", "--all", "--check"], &PEERS)?;
+    let args = ["clippy", "--quiet", "--locked", "--manifest-path", "bench/peers/Cargo.toml", "--workspace"];
     run_with("cargo", &[args.as_slice(), &["--", "-D", "warnings"]].concat(), &PEERS)
 }
 

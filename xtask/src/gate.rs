@@ -16,7 +16,7 @@ pub(crate) fn schemathesis_in_short() -> Result<(), Failure> {
 
 fn run(phases: &str, examples: &str) -> Result<(), Failure> {
     let program = install::schemathesis()?.display().to_string();
-    let test = ["test", "--quiet", "--workspace", "--test", "http_schemathesis", "--", "--ignored"];
+    let test = ["test", "--quiet", "--workspace", "--test", "end_to_end", "http_schemathesis", "--", "--ignored"];
     let set =
         [("TOLLGATE_SCHEMATHESIS", program.as_str()), ("TOLLGATE_EXAMPLES", examples), ("TOLLGATE_PHASES", phases)];
     run_with("cargo", &test, &set)

@@ -30,7 +30,7 @@ pub(crate) fn guides() -> Result<(), Failure> {
 
 fn documents() -> Result<Vec<PathBuf>, Failure> {
     let mut files = vec![root().join("README.md")];
-    for entry in fs::read_dir(root().join("docs"))? {
+    for entry in fs::read_dir(root().join("docs"))?.chain(fs::read_dir(root().join("docs/tower"))?) {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "md") {
             files.push(path);

@@ -171,7 +171,7 @@ fn nginx_is_there() -> bool {
     })
 }
 
-/// Where `tollgate-servers` looks for it.
+/// Where `tollgate-kit` looks for it.
 fn faketime_is_there() -> bool {
     let machine = format!("/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1", std::env::consts::ARCH);
     let places = [machine.as_str(), "/usr/lib64/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1"];

@@ -8,9 +8,10 @@ mod install;
 mod mutants;
 mod outsiders;
 mod run;
+mod steps;
+mod tree;
 
 use std::process::ExitCode;
-use std::time::Instant;
 
 use run::{Failure, run, run_with};
 
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["test"] => test(),
+        ["test"] => steps::test(),
         ["laws", args @ ..] => laws(args),
         ["fuzz", "policy"] => laws(&["--fuzz", "10_000_000"]),
         ["fuzz", "policy", cases] => laws(&["--fuzz", cases]),
@@ -107,28 +108,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn test() -> Result<(), Failure> {
-    let started = Instant::now();
-    install::install()?;
-    run("cargo", &["fmt", "--all", "--check"])?;
-    run("cargo", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    run("cargo", &["test", "--workspace", "--quiet"])?;
-    models("20000")?;
-    examples()?;
-    build_and_guide()?;
-    clients::clients()?;
-    gate::schemathesis_in_short()?;
-    schema()?;
-    outsiders::outsiders()?;
-    bench::check_peers()?;
-    mutants::in_short()?;
-    println!("all tests passed in {:.0?}", started.elapsed());
-    Ok(())
-}
-
 /// As the tests run it, with more inputs: every check is on, and what overflows is a panic.
 fn fuzz_resp(inputs: &str) -> Result<(), Failure> {
-    let args = ["test", "--quiet", "--package", "tollgate-server", "--lib", "fuzz", "--", "--nocapture"];
+    let args = ["test", "--quiet", "--package", "tollgate-daemon", "--lib", "fuzz", "--", "--nocapture"];
     run_with("cargo", &args, &[("TOLLGATE_FUZZ", inputs)])
 }
 
@@ -141,18 +123,28 @@ fn fuzz_config(inputs: &str) -> Result<(), Failure> {
 
 /// As the tests run it, with more requests.
 fn permits(requests: &str) -> Result<(), Failure> {
-    let args = ["test", "--package", "tollgate-permits", "--all-features", "--test", "storm", "--", "--nocapture"];
+    let args = [
+        "test",
+        "--package",
+        "tollgate-permits",
+        "--all-features",
+        "--test",
+        "installed",
+        "storm",
+        "--",
+        "--nocapture",
+    ];
     run_with("cargo", &args, &[("TOLLGATE_PERMITS", requests)])
 }
 
 /// Good examples are valid by the schema, bad ones are not as far as a schema can see.
-fn schema() -> Result<(), Failure> {
+pub(crate) fn schema() -> Result<(), Failure> {
     let python = install::jsonschema()?.display().to_string();
-    run(&python, &["crates/config/tests/schema.py"])
+    run(&python, &["server/config/tests/schema.py"])
 }
 
 /// The model checkers need the store built with their atomics.
-fn models(schedules: &str) -> Result<(), Failure> {
+pub(crate) fn models(schedules: &str) -> Result<(), Failure> {
     let test = |flag: &str, tests: &str| {
         let flags = format!("--cfg {flag}");
         let set =
@@ -188,7 +180,7 @@ fn conformance_with(set: &[(&str, &str)]) -> Result<(), Failure> {
 
 fn vectors() -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
-    for file in std::fs::read_dir(run::root().join("crates/conformance/vectors"))? {
+    for file in std::fs::read_dir(run::root().join("tests/conformance/vectors"))? {
         let path = file?.path();
         if path.extension().is_some_and(|extension| extension == "jsonl") {
             files.push(path.display().to_string());
@@ -200,7 +192,7 @@ fn vectors() -> Result<Vec<String>, Failure> {
 
 /// The homes in Redis on a Valkey server.
 fn valkey() -> Result<(), Failure> {
-    let path = run::output("cargo", &["run", "--quiet", "--package", "tollgate-servers", "--example", "valkey"])?;
+    let path = run::output("cargo", &["run", "--quiet", "--package", "tollgate-kit", "--example", "valkey"])?;
     conformance_with(&[("TOLLGATE_REDIS_SERVER", path.trim())])
 }
 
@@ -208,7 +200,7 @@ fn valkey() -> Result<(), Failure> {
 const OF_SERVERS: [&str; 5] = ["connections", "kills", "damage", "reloads", "attack"];
 
 fn torture(args: &[&str]) -> Result<(), Failure> {
-    let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-torture", "--"];
+    let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-stress", "--"];
     all.extend(args);
     if !args.first().is_some_and(|campaign| OF_SERVERS.contains(campaign)) {
         return run("cargo", &all);
@@ -220,9 +212,8 @@ fn torture(args: &[&str]) -> Result<(), Failure> {
 }
 
 /// Every example program runs to its end.
-fn examples() -> Result<(), Failure> {
-    build()?;
-    for folder in ["crates/tollgate/examples", "crates/tower/examples"] {
+pub(crate) fn examples() -> Result<(), Failure> {
+    for folder in ["lib/tollgate/examples", "lib/tower/examples"] {
         for file in std::fs::read_dir(run::root().join(folder))? {
             let file = file?.path();
             // A folder without a program is what several of them share.

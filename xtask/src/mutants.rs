@@ -201,7 +201,7 @@ const MUTANTS: &[Mutant] = &[
     mutant("state: a limit of the same name by another algorithm clears one", "state.rs",
         "let mut old = self.take();", "let mut old = self.take();\n        old.retain(|(limit, cell)| policy.limits().iter().all(|own| own.id() != limit.id() || own.finds(limit, cell)));"),
     mutant("state: other limits push one out", "state.rs",
-        "let mut old = self.take();", "let mut old = self.take();\n        old.sort_by_key(|(limit, cell)| std::cmp::Reverse(limit.reset_after(cell, t)));\n        old.truncate(2 * MOST_LIMITS);"),
+        "let mut old = self.take();", "let mut old = self.take();\n        old.sort_by_key(|(limit, cell)| std::cmp::Reverse(limit.reset_after(cell, t)));\n        old.truncate(2 * MAX_LIMITS);"),
     mutant("state: a look makes a cell live as its limit says", "state.rs",
         "if held != *limit {", "if held != *limit && place > 99 {"),
     mutant("ring: a growing ring loses its order", "ring.rs",
@@ -219,7 +219,7 @@ pub(crate) fn mutants(word: &str) -> Result<(), Failure> {
 /// Runs a part of them, and sees that all still find what they change.
 pub(crate) fn in_short() -> Result<(), Failure> {
     for mutant in MUTANTS {
-        let text = fs::read_to_string(root().join("crates/core/src").join(mutant.file))?;
+        let text = fs::read_to_string(root().join("lib/kernel/src").join(mutant.file))?;
         if text.matches(mutant.find).count() != 1 {
             return Err(Failure(format!("{}: its text is not once in {}", mutant.what, mutant.file)));
         }
@@ -258,7 +258,7 @@ fn caught(number: usize, mutant: &Mutant) -> Result<(), String> {
     let dir = root().join("target/mutants").join(number.to_string());
     let source = dir.join("src");
     let said = |error: std::io::Error| error.to_string();
-    copy(&root().join("crates/core/src"), &source).map_err(said)?;
+    copy(&root().join("lib/kernel/src"), &source).map_err(said)?;
     let file = source.join(mutant.file);
     let text = fs::read_to_string(&file).map_err(said)?;
     if text.matches(mutant.find).count() != 1 {
@@ -267,9 +267,9 @@ fn caught(number: usize, mutant: &Mutant) -> Result<(), String> {
     fs::write(&file, text.replace(mutant.find, mutant.replace)).map_err(said)?;
     let kernel = dir.join("libtollgate_core.rlib");
     let laws = dir.join("laws");
-    rustc(&source.join("lib.rs"), &["--crate-type=rlib", "--crate-name=tollgate_core"], &kernel)?;
-    let with = format!("--extern=tollgate_core={}", kernel.display());
-    rustc(&root().join("crates/laws/src/main.rs"), &["--crate-type=bin", &with], &laws)?;
+    rustc(&source.join("lib.rs"), &["--crate-type=rlib", "--crate-name=tollgate_kernel"], &kernel)?;
+    let with = format!("--extern=tollgate_kernel={}", kernel.display());
+    rustc(&root().join("tests/laws/src/main.rs"), &["--crate-type=bin", &with], &laws)?;
     let mut child = Command::new(&laws)
         .args(["--cases", CASES])
         .stdout(Stdio::null())

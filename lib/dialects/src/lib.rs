@@ -1,0 +1,104 @@
+//! The calling conventions of other limiters, implemented on the kernel: arguments in, reply out.
+//!
+//! A [`Dialect`] turns a caller's keys and arguments into a [`Call`]: the state's key, the policy, the request, and the
+//! clock to use. The user of this crate decides the call, which then makes the reply. Nothing here owns state or a
+//! clock, so the server, the Redis module and the vectors share it.
+//!
+//! ```
+//! use tollgate_kernel::{KeyState, Timestamp};
+//! let dialect = tollgate_dialects::find("fixed_window").unwrap();
+//! let call = (dialect.parse)(&[b"client:12345"], &[b"10", b"60"]).unwrap();
+//! let now = Timestamp::new(1_790_000_000_000_000).unwrap();
+//! let reply = call.run(&mut KeyState::default(), now).unwrap();
+//! assert_eq!(reply.to_string(), "[allow, [10, 60, 9]]");
+//!
+//! let error = (dialect.parse)(&[b"client:12345"], &[b"10", b"0"]).unwrap_err();
+//! assert_eq!(error.to_string(), r#"window: expected an integer from 1 to 9007199254, found "0""#);
+//! ```
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `call.rs` | a parsed call, and how it is run |
+//! | `reply.rs`, `error.rs` | replies and errors |
+//! | `number.rs`, `arguments.rs` | numbers exactly as written, and parsing them |
+//! | `slot_window.rs`, `ar1.rs` | seed 000; what they share is in `slotted.rs` |
+//! | `api_counter.rs` | seed 001 |
+//! | `sliding_window.rs` | seed 002 |
+//! | `fixed_window.rs`, `token_bucket.rs` | seed 003 |
+//! | `rolling.rs`, `rolling_options.rs` | seed 004: the script's arguments, the factory's options |
+//! | `throttle.rs` | redis-cell's CL.THROTTLE |
+//! | `scripts.rs` | which published script has which dialect |
+
+pub mod api_counter;
+mod ar1;
+mod arguments;
+mod call;
+mod error;
+mod fixed_window;
+mod number;
+mod reply;
+mod rolling;
+mod rolling_options;
+mod scripts;
+mod sliding_window;
+mod slot_window;
+mod slotted;
+#[cfg(test)]
+mod testing;
+mod throttle;
+mod token_bucket;
+
+pub use api_counter::Usage;
+pub use call::{Action, Call, Clock, Convention, Outcome, Wording};
+pub use error::DialectError;
+pub use reply::Reply;
+pub use rolling::RollingResult;
+pub use rolling_options::{RollingLimit, RollingOptions};
+pub use scripts::{SCRIPTS, Script, script};
+
+/// Parses the keys and arguments of a call. An error changes nothing.
+pub type Parse = fn(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError>;
+
+/// A line of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct Dialect {
+    /// The name of the function or command.
+    pub name: &'static str,
+    /// Its arguments, keys first, for help and errors.
+    pub usage: &'static str,
+    /// Parses a call.
+    pub parse: Parse,
+    /// Its twin in Lua, if it can be called as a Redis function.
+    pub lua: Option<Lua>,
+}
+
+/// The form of a dialect inside Redis: a Lua function of keys and arguments, in files beside the Rust.
+#[derive(Clone, Copy, Debug)]
+pub struct Lua {
+    /// The name of the function.
+    pub run: &'static str,
+    /// The names of the algorithms it uses.
+    pub algorithms: &'static [&'static str],
+    /// The source of its files, which follow [`ARGUMENTS_LUA`].
+    pub files: &'static [&'static str],
+}
+
+/// The Lua source that all dialects share.
+pub const ARGUMENTS_LUA: &str = include_str!("arguments.lua");
+
+/// All dialects.
+pub static DIALECTS: &[Dialect] = &[
+    sliding_window::DIALECT,
+    fixed_window::DIALECT,
+    token_bucket::DIALECT,
+    slot_window::DIALECT,
+    ar1::DIALECT,
+    rolling::DIALECT,
+    api_counter::DIALECT,
+    throttle::DIALECT,
+];
+
+/// Returns the dialect of that name.
+pub fn find(name: &str) -> Option<&'static Dialect> {
+    DIALECTS.iter().find(|dialect| dialect.name == name)
+}

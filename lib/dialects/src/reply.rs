@@ -1,0 +1,47 @@
+//! The reply to a call, in types that every Redis protocol has.
+
+use std::fmt;
+
+/// The reply to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// An integer.
+    Int(i64),
+    /// No value.
+    Nil,
+    /// A text.
+    Text(String),
+    /// Several replies, in order.
+    Array(Vec<Reply>),
+}
+
+impl Reply {
+    pub(crate) fn ints(numbers: impl IntoIterator<Item = i64>) -> Self {
+        Self::Array(numbers.into_iter().map(Self::Int).collect())
+    }
+
+    pub(crate) fn texts(texts: impl IntoIterator<Item = String>) -> Self {
+        Self::Array(texts.into_iter().map(Self::Text).collect())
+    }
+}
+
+/// Formats the reply for people: `[allow, [10, 60, 9]]`.
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(number) => number.fmt(f),
+            Self::Nil => f.write_str("nil"),
+            Self::Text(text) => f.write_str(text),
+            Self::Array(replies) => {
+                f.write_str("[")?;
+                for (index, reply) in replies.iter().enumerate() {
+                    if index > 0 {
+                        f.write_str(", ")?;
+                    }
+                    reply.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}

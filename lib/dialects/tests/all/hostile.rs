@@ -1,0 +1,217 @@
+//! No bytes make a dialect panic, and a call that is read can be run.
+
+use tollgate_dialects::{DIALECTS, Dialect, RollingOptions, Usage};
+use tollgate_kernel::{KeyState, Policy, Reader, Timestamp, Writer};
+
+/// A small generator of its own, so that a failure can be run again.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        (0..self.below(12)).map(|_| self.next() as u8).collect()
+    }
+
+    /// Mostly what an argument may look like, with the numbers at which things break.
+    fn argument(&mut self) -> Vec<u8> {
+        const NUMBERS: &[&str] = &[
+            "0",
+            "1",
+            "2",
+            "3",
+            "10",
+            "60",
+            "1000",
+            "10000",
+            "-1",
+            "-0",
+            "0.5",
+            "1e3",
+            "1e-7",
+            "1e308",
+            "1.5",
+            "9007199254740990",
+            "9007199254740991",
+            "9007199254740992",
+            "9007199254740993",
+            "18446744073709551615",
+            "18446744073709551616",
+            "-9223372036854775808",
+            "9007199254",
+            "10000000",
+            "1700000000000000",
+            "0.1",
+            "333.3333333333333",
+            "nan",
+            "inf",
+            "",
+            " 1",
+            "0x10",
+            "99999999999999999999999999999999999999999999",
+        ];
+        match self.below(8) {
+            0 => self.bytes(),
+            1 => self.limits(),
+            2 => self.next().to_string().into_bytes(),
+            _ => NUMBERS[self.below(NUMBERS.len())].as_bytes().to_vec(),
+        }
+    }
+
+    /// An argument that is nearly always an integer, of any size.
+    fn number(&mut self) -> Vec<u8> {
+        if self.below(16) == 0 {
+            self.argument()
+        } else {
+            (self.next() >> (10 + self.below(54))).to_string().into_bytes()
+        }
+    }
+
+    fn limits(&mut self) -> Vec<u8> {
+        const NUMBERS: &[&str] = &[
+            "0",
+            "1",
+            "2",
+            "5",
+            "60",
+            "1.5",
+            "0.1",
+            "1e-3",
+            "1e9",
+            "9007199254740992",
+            "-1",
+            "3600",
+            "1e300",
+            "1.0001",
+        ];
+        let limits: Vec<String> = (0..1 + self.below(3))
+            .map(|_| {
+                let [a, b, c] = [0; 3].map(|_| NUMBERS[self.below(NUMBERS.len())]);
+                match self.below(4) {
+                    0 => format!(r#"{{"maxOcurrences":{a},"limitDuration":{b},"durationResolution":{c},"decay":{b}}}"#),
+                    _ => format!("[{a},{b},{c}]"),
+                }
+            })
+            .collect();
+        let mut json = format!("[{}]", limits.join(",")).into_bytes();
+        if self.below(6) == 0 {
+            let at = self.below(json.len());
+            json[at] = self.next() as u8;
+        }
+        json
+    }
+
+    /// Arguments in the number and order of a call that could be right.
+    fn shaped(&mut self, dialect: &Dialect) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let mut keys = vec![self.bytes()];
+        let usual = match dialect.name {
+            "api_counter" => 1,
+            "fixed_window" | "sliding_window" => 2,
+            "token_bucket" | "cl.throttle" => 3,
+            _ => 5,
+        };
+        let number = if self.below(4) == 0 { self.below(9) } else { usual };
+        let mut args: Vec<Vec<u8>> = (0..number).map(|_| self.argument()).collect();
+        match dialect.name {
+            "slot_window" | "ar1" => {
+                args = vec![self.argument(), self.bytes(), self.limits(), self.argument(), self.argument()];
+            }
+            "rolling" => {
+                keys = (0..1 + self.below(3)).map(|_| self.bytes()).collect();
+                args = (0..3 + 4 * keys.len()).map(|_| self.number()).collect();
+                args[0] = self.below(4).to_string().into_bytes();
+            }
+            "api_counter" => keys = vec![[b"{api:", &self.bytes()[..], b"}"].concat()],
+            _ => {}
+        }
+        (keys, args)
+    }
+}
+
+/// What a data directory holds of a dialect reads back equal, whatever its limits are and its callers did.
+fn assert_written(policy: &Policy, state: &KeyState) {
+    let mut to = Writer::default();
+    policy.write(&mut to);
+    state.write(&mut to);
+    let words = to.into_bytes();
+    let from = &mut Reader::new(&words);
+    assert_eq!(Policy::read(from).as_ref(), Some(policy));
+    assert_eq!(KeyState::read(from).as_ref(), Some(state));
+    assert!(from.is_done());
+}
+
+#[test]
+fn no_bytes_make_a_dialect_panic() {
+    const TRIES: usize = 60_000;
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for dialect in DIALECTS {
+        let (mut state, mut usage, mut read, mut told) = (KeyState::default(), Usage::default(), 0, 0);
+        for _ in 0..TRIES {
+            let (keys, args) = random.shaped(dialect);
+            let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+            let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+            match (dialect.parse)(&keys, &args) {
+                Ok(call) => {
+                    read += 1;
+                    let home = Timestamp::saturating(random.next() >> random.below(64));
+                    for _ in 0..3 {
+                        if let Ok(outcome) = call.run_with(&mut state, &mut usage, home)
+                            && let Some(decision) = outcome.decision
+                        {
+                            let _ = (outcome.reply.to_string(), call.ttl(&decision, home));
+                            told += 1;
+                        }
+                    }
+                    assert_written(call.policy(), &state);
+                }
+                Err(error) => {
+                    let message = error.to_string();
+                    assert!(!message.ends_with('.') && !message.contains(['\r', '\n']), "{message}");
+                    assert!(message.contains("expected"), "{message}");
+                }
+            }
+        }
+        // Tests of the test: enough of it got past the parser.
+        assert!(read > TRIES / 1_000 && told > read, "{}: {read} read, {told} told", dialect.name);
+    }
+}
+
+#[test]
+fn no_bytes_make_the_options_panic() {
+    let mut random = Random(42);
+    let good = br#"{"interval":1000,"maxInInterval":10,"minDifference":100,"buckets":1000,"limits":[{"interval":1}]}"#;
+    for _ in 0..20_000 {
+        let mut json = good.to_vec();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(json.len());
+            json[at] = random.next() as u8;
+        }
+        let _ = RollingOptions::from_json(&json).map(|options| options.call(b"id", random.next(), Timestamp::MAX));
+    }
+}
+
+#[test]
+fn a_refused_call_changes_nothing() {
+    let mut state = KeyState::default();
+    let home = Timestamp::saturating(1_700_000_000_000_000);
+    let slot_window = tollgate_dialects::find("slot_window").unwrap();
+    let ask = |state: &mut KeyState, count: &str| {
+        let args: [&[u8]; 4] = [count.as_bytes(), b"ns", b"[[5,10,1]]", b"1000"];
+        (slot_window.parse)(&[b"k"], &args).and_then(|call| call.run(state, home))
+    };
+    ask(&mut state, "3").unwrap();
+    let before = state.clone();
+    assert!(ask(&mut state, "1.5").is_err());
+    assert!(ask(&mut state, "9007199254740992").is_err());
+    assert!(ask(&mut state, "9007199254740991").is_err());
+    assert_eq!(state, before);
+}

@@ -1,0 +1,12 @@
+//! The dialects from outside.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `hostile.rs` | no bytes make a dialect panic, and a call that is read can be run |
+//! | `models.rs` | dialects against slow models written from the definitions, where the vectors are too few: on grids that are no whole microseconds, and over several limits at once |
+//! | `written.rs` | each dialect's policies and the states of its keys as words, by an example each; `hostile.rs` tries everything else |
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod hostile;
+mod models;
+mod written;

@@ -1,0 +1,58 @@
+//! The store in Redis, in Valkey and in the Tollgate server: exact limits that many processes share. The server
+//! makes each decision in one atomic call, by the same algorithms as every other home.
+//!
+//! Guarantees: **one request causes at most one charge** (`verdict.rs`); no decision takes longer than its
+//! deadline; while the server does not answer, the policy's `on_error` decides, and every such decision says so in
+//! its `source`.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `store.rs`, `seam.rs`, `together.rs` | the store; its `Store` implementation; several keys decided together |
+//! | `builder.rs`, `settings.rs`, `url.rs`, `tls.rs`, `error.rs` | settings, and the errors of opening a store |
+//! | `prepared.rs`, `call.rs`, `reply.rs` | policies and requests as calls, and the replies |
+//! | `code.rs` | calls of the Lua, for Redis and Valkey |
+//! | `commands.rs` | calls of the Tollgate server's own commands, for `tollgate://` |
+//! | `asker.rs` | one call from request to answer, within the deadline |
+//! | `verdict.rs` | what an error of the server means: which calls are sent again, and which never are |
+//! | `router.rs`, `topology.rs`, `slot.rs` | which server a key belongs to |
+//! | `link.rs`, `batch.rs`, `connect.rs`, `breaker.rs` | the link to one server: queue, pipelines, connection, probe |
+//! | `standin.rs`, `scaled.rs` | decisions of this process while the server does not answer |
+//! | `lua/` | the Lua that decides inside Redis: the twins assembled into scripts and into a function library |
+//! | `custom.rs` | the user's own scripts |
+//! | `stats.rs` | the counters of a store |
+
+mod asker;
+mod batch;
+mod breaker;
+mod builder;
+mod call;
+mod code;
+mod commands;
+mod connect;
+mod custom;
+mod error;
+mod link;
+pub mod lua;
+mod prepared;
+mod reply;
+mod router;
+mod scaled;
+mod seam;
+mod settings;
+mod slot;
+mod standin;
+mod stats;
+mod store;
+mod tls;
+mod together;
+mod topology;
+mod url;
+mod verdict;
+
+pub use builder::Builder;
+pub use custom::{Custom, CustomReply, Header, Output};
+pub use error::OpenError;
+pub use settings::Packaging;
+pub use slot::state_key;
+pub use stats::Stats;
+pub use store::Redis;

@@ -1,0 +1,207 @@
+//! The store as its callers see it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_kernel::{Cost, Decision, Detail, Policy, Request, StoreError, Timestamp};
+
+use crate::asker::Asker;
+use crate::builder::Builder;
+use crate::connect::Closed;
+use crate::error::OpenError;
+use crate::link::Shared;
+use crate::prepared::{Policies, Prepared, Tells};
+use crate::reply;
+use crate::router::Router;
+use crate::settings::{Packaging, Settings};
+use crate::standin::StandIn;
+use crate::stats::{Counters, Stats};
+
+/// The key of calls that only check whether the server permits an operation.
+const UNUSED_KEY: &[u8] = b"tollgate--unused";
+
+/// A store in Redis, in Valkey or in a Tollgate server, shared by all processes that use that server. Cloning is
+/// cheap; clones share everything.
+///
+/// A Tollgate server that decides without its own store reports this, and the decision keeps that `source`.
+///
+/// The deadline applies to a whole call, so `check_many` with thousands of keys needs a longer one than `check`.
+/// Refund only what the server charged: decisions whose `source` is `Home`.
+#[derive(Clone)]
+pub struct Redis {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) asker: Asker,
+    pub(crate) policies: Policies,
+    pub(crate) standin: StandIn,
+}
+
+impl Redis {
+    /// Returns a builder for a store at `url`; see [`Builder`].
+    pub fn builder(url: &str) -> Builder {
+        Builder::new(url)
+    }
+
+    /// Returns counts of what happened since the store was opened.
+    pub fn stats(&self) -> Stats {
+        let open = self.inner.asker.router.links().iter().filter(|link| link.core.breaker.is_open()).count();
+        let lost = self.inner.asker.router.breaker().is_some_and(|breaker| breaker.is_open());
+        self.inner.asker.shared.counters.stats(open + usize::from(lost))
+    }
+
+    /// Returns whether the server runs scripts: Redis and Valkey do, a Tollgate server does not.
+    pub fn runs_scripts(&self) -> bool {
+        self.inner.asker.shared.settings.packaging != Packaging::Commands
+    }
+
+    /// Returns the fraction of each limit that this process grants by itself while the server does not answer.
+    pub fn share(&self) -> f64 {
+        self.inner.asker.shared.settings.share
+    }
+
+    pub(crate) fn open(settings: Settings) -> Result<Self, OpenError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::Runtime)?;
+        let standin = StandIn::new(settings.cap, settings.share);
+        let policies = Policies::new(settings.packaging);
+        let shared = Arc::new(Shared { settings, counters: Counters::default(), runtime, trouble: Default::default() });
+        let router = Router::new(&shared);
+        let asker = Asker { shared, router };
+        Ok(Self { inner: Arc::new(Inner { asker, policies, standin }) })
+    }
+
+    /// Waits until all servers answer.
+    pub(crate) async fn reach(&self) -> Result<(), OpenError> {
+        let asker = &self.inner.asker;
+        let within = asker.shared.settings.connect + Duration::from_millis(100);
+        match tokio::time::timeout(within, asker.router.link(0)).await {
+            Ok(Some(_)) => {}
+            _ => return Err(OpenError::Away("no node told the slots of the cluster".into())),
+        }
+        for link in asker.router.links() {
+            link.core.ping().await.map_err(|closed| match closed {
+                Closed::Away(why) => OpenError::Away(why),
+                Closed::Refused(why) => OpenError::Refused(why),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the server permits refunds, by refunding zero units to a key without state. If the server does
+    /// not answer, the check passes; later calls handle that case.
+    pub(crate) async fn check_refunds(&self) -> Result<(), OpenError> {
+        let none = Cost::new(0).unwrap_or(Cost::ONE);
+        let policy: Policy = "1/s".parse().map_err(|_| OpenError::Setting("a policy such as 1/s".into()))?;
+        match self.inner.refund(&policy, UNUSED_KEY, none, Timestamp::saturating(0)).await {
+            Err(StoreError::Refused(why)) => Err(OpenError::Refund(why)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Redis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = &self.inner.asker.shared.settings;
+        f.debug_struct("Redis").field("settings", settings).field("stats", &self.stats()).finish()
+    }
+}
+
+impl Inner {
+    pub(crate) async fn check(&self, policy: &Policy, key: &[u8], request: Request) -> Result<Decision, StoreError> {
+        let prepared = self.prepare(policy, key, &request)?;
+        let answer = self.asker.ask(prepared.check(key, &request, Tells::Rest)).await;
+        let answer = answer.and_then(|value| reply::decision(&value, self.policies.ends()));
+        self.decided(answer, || self.standin.check(&prepared, key, &request))
+    }
+
+    pub(crate) async fn check_full(
+        &self,
+        policy: &Policy,
+        key: &[u8],
+        request: Request,
+    ) -> Result<(Decision, Vec<Detail>), StoreError> {
+        let prepared = self.prepare(policy, key, &request)?;
+        let answer = self.asker.ask(prepared.check(key, &request, Tells::Full)).await;
+        let answer = answer.and_then(|value| reply::full(&value, self.policies.ends(), policy.limits().len()));
+        let full = or_else(answer, || self.standin.check_full(&prepared, key, &request))?;
+        self.asker.shared.counters.decided(full.0.source);
+        Ok(full)
+    }
+
+    pub(crate) async fn check_many(
+        &self,
+        policy: &Policy,
+        keys: &[&[u8]],
+        request: Request,
+    ) -> Result<Vec<Decision>, StoreError> {
+        keys.iter().try_for_each(|key| StoreError::check_key(key))?;
+        check_request(&request)?;
+        let prepared = self.policies.get(policy)?;
+        let calls = keys.iter().map(|key| prepared.check(key, &request, Tells::Rest)).collect();
+        let answers = self.asker.ask_many(calls).await.into_iter().zip(keys);
+        let decide = |(answer, key): (Result<redis::Value, StoreError>, &&[u8])| {
+            let decision = answer.and_then(|value| reply::decision(&value, self.policies.ends()));
+            self.decided(decision, || self.standin.check(&prepared, key, &request))
+        };
+        answers.map(decide).collect()
+    }
+
+    pub(crate) async fn reset(&self, policy: &Policy, key: &[u8]) -> Result<(), StoreError> {
+        StoreError::check_key(key)?;
+        let prepared = self.policies.get(policy)?;
+        self.standin.reset(&prepared, key)?;
+        self.asker.ask(prepared.reset(key)).await.map(|_| ())
+    }
+
+    pub(crate) async fn refund(
+        &self,
+        policy: &Policy,
+        key: &[u8],
+        units: Cost,
+        at: Timestamp,
+    ) -> Result<u64, StoreError> {
+        StoreError::check_key(key)?;
+        let prepared = self.policies.get(policy)?;
+        self.asker.ask(prepared.refund(key, units, at)).await.and_then(|value| reply::count(&value))
+    }
+
+    fn prepare(&self, policy: &Policy, key: &[u8], request: &Request) -> Result<Arc<Prepared>, StoreError> {
+        StoreError::check_key(key)?;
+        check_request(request)?;
+        self.policies.get(policy)
+    }
+
+    /// Returns the server's decision, or the stand-in's if the server did not answer, and counts it.
+    pub(crate) fn decided(
+        &self,
+        answer: Result<Decision, StoreError>,
+        standin: impl FnOnce() -> Result<Decision, StoreError>,
+    ) -> Result<Decision, StoreError> {
+        let decision = or_else(answer, standin)?;
+        self.asker.shared.counters.decided(decision.source);
+        Ok(decision)
+    }
+}
+
+/// Returns the answer, or the result of `standin` if the home did not answer.
+pub(crate) fn or_else<T>(
+    answer: Result<T, StoreError>,
+    standin: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    match answer {
+        Err(StoreError::Away { .. }) => standin(),
+        answer => answer,
+    }
+}
+
+/// Refuses requests with `wait_for`: only dialects use it, and they run inside the process on embedded stores.
+fn check_request(request: &Request) -> Result<(), StoreError> {
+    match request.wait_for {
+        None => Ok(()),
+        Some(_) => {
+            Err(StoreError::Refused("expected a request without wait_for, which only embedded stores know".into()))
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A thread that is suspended between reading the clock and its slot.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tollgate::{Clock, Gate, Timestamp};
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+#[derive(Clone, Default)]
+struct Hooked {
+    time: Arc<AtomicU64>,
+    /// What others do once the next caller has read the time, and nothing else yet.
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl Clock for Hooked {
+    fn now(&self) -> Timestamp {
+        let t = self.time.load(Ordering::SeqCst);
+        let hook = self.hook.lock().unwrap().take();
+        if let Some(hook) = hook {
+            hook();
+        }
+        Timestamp::new(t).unwrap()
+    }
+
+    fn is_monotonic(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_key_forgotten_and_placed_again_meanwhile_is_not_decided_at_a_stale_time() {
+    let clock = Hooked::default();
+    clock.time.store(1_700_000_000_000_000, Ordering::SeqCst);
+    let users = Gate::builder().named("user", "1/ms fixed").named("team", "1/h fixed").clock(clock.clone());
+    let users = users.build().unwrap();
+    let teams = users.policy("team").unwrap();
+    assert!(teams.check("full").unwrap().allowed);
+    // A crowd, so that keys that may be forgotten are.
+    (0..14_000).for_each(|n| assert!(users.check(format!("crowd:{n}")).unwrap().allowed));
+    clock.time.fetch_add(5_000, Ordering::SeqCst);
+    let _ = users.check("k").unwrap();
+    clock.time.fetch_add(1_000, Ordering::SeqCst);
+    // Somebody asks for "k", reads the time, and is suspended. Meanwhile another thread:
+    let first = Arc::new(Mutex::new(None));
+    let (gate, ticking, told) = (users.clone(), clock.clone(), Arc::clone(&first));
+    *clock.hook.lock().unwrap() = Some(Box::new(move || {
+        *told.lock().unwrap() = Some(gate.check("k").unwrap());
+        ticking.time.fetch_add(1_000, Ordering::SeqCst);
+        (0..20_000).for_each(|n| assert!(gate.check(format!("more:{n}")).unwrap().allowed));
+        let teams = gate.policy("team").unwrap();
+        assert!(!gate.check_all(&[gate.ask("k"), teams.ask("full")]).unwrap().allowed);
+    }));
+    let second = users.check("k").unwrap();
+    let first = first.lock().unwrap().unwrap();
+    assert!(!(second.allowed && second.at == first.at), "two units of 1/ms at one time");
+}

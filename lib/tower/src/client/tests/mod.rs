@@ -1,0 +1,103 @@
+//! Tests of what the client layer guarantees.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `law.rs` | a simulated network that reorders, loses and delays: never refused |
+//! | `network.rs` | a server on loopback, and callers on a clock that the test moves |
+//! | `obeys.rs` | the layer against Tollgate's own layer, over the network, in every dialect |
+//! | `rules.rs` | which responses are obeyed, and for how long |
+//! | `line.rs` | waiting requests: order, bounds, cancelling |
+//! | `hostile.rs` | malicious header fields; more origins than are remembered |
+
+mod hostile;
+mod law;
+mod line;
+mod network;
+mod obeys;
+mod rules;
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{HeaderMap, Request, Response};
+use tower::util::BoxCloneSyncService;
+use tower::{Layer, ServiceExt, service_fn};
+
+use super::{Obey, ObeyError, ObeyLayer};
+
+/// A random number generator; the same seed gives the same numbers.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+}
+
+pub(super) type Client = Obey<Answers>;
+
+pub(super) type Answers = BoxCloneSyncService<Request<()>, Response<()>, Infallible>;
+
+/// A service in process that gives these answers in turn, then plain ones, and counts its requests.
+#[derive(Clone)]
+pub(super) struct Scripted {
+    answers: Arc<Mutex<VecDeque<Response<()>>>>,
+    asked: Arc<Mutex<usize>>,
+}
+
+impl Scripted {
+    pub(super) fn new(answers: impl IntoIterator<Item = Response<()>>) -> Self {
+        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
+    }
+
+    pub(super) fn asked(&self) -> usize {
+        *self.asked.lock().unwrap()
+    }
+
+    pub(super) fn then(&self, answer: Response<()>) {
+        self.answers.lock().unwrap().push_back(answer);
+    }
+
+    pub(super) fn behind(&self, layer: &ObeyLayer) -> Client {
+        let this = self.clone();
+        layer.layer(BoxCloneSyncService::new(service_fn(move |_: Request<()>| {
+            *this.asked.lock().unwrap() += 1;
+            let answer = this.answers.lock().unwrap().pop_front().unwrap_or_default();
+            async { Ok(answer) }
+        })))
+    }
+}
+
+/// Returns a response with this status and these fields.
+pub(super) fn answer(status: u16, fields: &[(&'static str, &str)]) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status.try_into().unwrap();
+    let headers: &mut HeaderMap = response.headers_mut();
+    for (name, value) in fields {
+        headers.append(*name, value.parse().unwrap());
+    }
+    response
+}
+
+pub(super) fn get(uri: &str) -> Request<()> {
+    Request::get(uri).body(()).unwrap()
+}
+
+/// Makes one request: `None` if it was sent, otherwise how long it is held.
+pub(super) async fn held(client: &Client, uri: &str) -> Option<Duration> {
+    match client.clone().oneshot(get(uri)).await {
+        Ok(_) => None,
+        Err(ObeyError::Held { retry_after }) => Some(retry_after),
+        Err(other) => panic!("{other}"),
+    }
+}

@@ -1,0 +1,61 @@
+//! `tollgate bench`: what policies and dialects cost a server, so that configurations can be compared.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `args.rs` | the arguments of the command |
+//! | `subject.rs`, `dialects.rs` | what is measured: a call, its arguments, its keys |
+//! | `drive.rs` | connections that call as fast as they can |
+//! | `histogram.rs` | the durations of calls |
+//! | `server.rs` | what the server reports: processor time, memory; and the removal of keys |
+//! | `report.rs`, `progress.rs` | the output, at the end and on the way |
+
+mod args;
+mod dialects;
+mod drive;
+mod histogram;
+mod progress;
+mod report;
+mod server;
+mod subject;
+
+use std::io::Write;
+
+pub(crate) use args::BenchArgs;
+
+use crate::error::Error;
+use crate::server::Fleet;
+use report::{Row, Setting};
+use subject::{Form, Subject};
+
+/// Runs the command; returns what to print.
+pub(crate) fn run(args: &BenchArgs) -> Result<String, Error> {
+    args.judge()?;
+    let prefix = format!("tollgate-bench-{:08x}", server::seed() as u32);
+    let subjects = args.what.iter().map(|what| Subject::new(what, &args.args)).collect::<Result<Vec<_>, _>>()?;
+    let target = args.store.redis()?;
+    let mut fleet = Fleet::open(&target)?;
+    let setting = Setting::of(&mut fleet, &target, args);
+    let _ = writeln!(std::io::stderr(), "{}", setting.notice(&prefix, subjects.len()));
+    let mut rows = Vec::new();
+    for (number, subject) in subjects.iter().enumerate() {
+        rows.push(measure(&mut fleet, subject, args, &format!("{prefix}-{number}"))?);
+    }
+    Ok(if args.json { setting.json(&rows) } else { setting.print(&rows) })
+}
+
+/// Measures one subject, and removes its keys whether or not that succeeded.
+fn measure(fleet: &mut Fleet, subject: &Subject, args: &BenchArgs, prefix: &str) -> Result<Row, Error> {
+    let form = subject.form(fleet, args.wish())?;
+    if form == Form::Script {
+        server::load(fleet, &subject.script)?;
+    }
+    let keys = subject.keys(prefix, args.keys);
+    let before = server::cpu(fleet);
+    let outcome = drive::drive(fleet, subject, &form, &keys, args);
+    let after = server::cpu(fleet);
+    let bytes = server::bytes_per_key(fleet, subject, &keys);
+    let removed = server::remove(fleet, subject, &keys)?;
+    let outcome = outcome?;
+    let cpu = before.zip(after).map(|(before, after)| (after - before).max(0.0) * 1e6 / outcome.calls.max(1) as f64);
+    Ok(Row::new(subject, &form, &outcome, cpu, bytes, removed))
+}

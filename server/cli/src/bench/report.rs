@@ -1,0 +1,157 @@
+//! The output of a measurement: a row for each policy or dialect.
+
+use serde::Serialize;
+use tollgate_kernel::{Micros, Wait};
+
+use super::args::BenchArgs;
+use super::drive::Outcome;
+use super::subject::{Form, Subject};
+use crate::server::value::field;
+use crate::server::{Fleet, Target};
+use crate::text::{self, Side, Table, grouped, percent, shown_key};
+
+/// The widest title of a row.
+const WIDEST: usize = 24;
+
+/// The settings that all rows have in common.
+#[derive(Serialize)]
+pub(crate) struct Setting {
+    store: String,
+    server: String,
+    primaries: usize,
+    keys: u64,
+    connections: usize,
+    pipeline: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<u64>,
+}
+
+/// The row of one policy or dialect.
+#[derive(Serialize)]
+pub(crate) struct Row {
+    what: String,
+    by: &'static str,
+    calls: u64,
+    seconds: f64,
+    calls_per_second: u64,
+    p50_us: u64,
+    p99_us: u64,
+    cpu_us_per_call: Option<f64>,
+    bytes_per_key: Option<u64>,
+    refused: u64,
+    removed_keys: u64,
+}
+
+impl Setting {
+    pub(crate) fn of(fleet: &mut Fleet, target: &Target, args: &BenchArgs) -> Self {
+        let asked = fleet.primaries.first_mut().and_then(|node| node.wire.query::<String>(&["INFO", "server"]).ok());
+        let info = asked.unwrap_or_default();
+        let server = match (field(&info, "valkey_version"), field(&info, "redis_version")) {
+            (Some(version), _) => format!("Valkey {version}"),
+            (None, Some(version)) => format!("Redis {version}"),
+            (None, None) => "a server that does not tell its version".to_owned(),
+        };
+        Self {
+            store: target.to_string(),
+            server,
+            primaries: fleet.primaries.len(),
+            keys: args.keys,
+            connections: args.connections,
+            pipeline: args.pipeline,
+            seconds: args.calls.is_none().then_some(args.seconds),
+            calls: args.calls,
+        }
+    }
+
+    /// Returns the text that is printed before the run.
+    pub(crate) fn notice(&self, prefix: &str, subjects: usize) -> String {
+        let much = match self.calls {
+            Some(calls) => text::counted(calls, "call", "calls"),
+            None => format!("{}s", self.seconds.unwrap_or_default()),
+        };
+        let each = if subjects > 1 { " each" } else { "" };
+        format!(
+            "bench: this puts load on {} for {much}{each}; keys with {prefix} in their name are deleted at the end",
+            self.store
+        )
+    }
+
+    pub(crate) fn print(&self, rows: &[Row]) -> String {
+        use Side::{Left, Right};
+        let mut table = Table::new(&[Left, Left, Right, Right, Right, Right, Right, Right]);
+        table.row(["", "by", "calls/s", "p50", "p99", "cpu", "bytes", "refused"]);
+        for row in rows {
+            table.row([
+                shown_key(row.what.as_bytes(), WIDEST),
+                row.by.to_owned(),
+                grouped(row.calls_per_second),
+                span(row.p50_us),
+                span(row.p99_us),
+                row.cpu_us_per_call.map_or_else(|| "-".to_owned(), |cpu| format!("{cpu:.1}us")),
+                row.bytes_per_key.map_or_else(|| "-".to_owned(), grouped),
+                percent(row.refused, row.calls),
+            ]);
+        }
+        let removed: u64 = rows.iter().map(|row| row.removed_keys).sum();
+        format!(
+            "{}\n\n{}\ncpu: of the server for a call; bytes: of a key at the end\n{} deleted\n",
+            self.head(),
+            table.print(),
+            text::counted(removed, "key", "keys")
+        )
+    }
+
+    fn head(&self) -> String {
+        let primaries = if self.primaries > 1 { format!(", {} primaries", self.primaries) } else { String::new() };
+        format!(
+            "{} ({}{primaries}): {}, {}, pipeline {}",
+            self.store,
+            self.server,
+            text::counted(self.keys, "key", "keys"),
+            text::counted(self.connections as u64, "connection", "connections"),
+            self.pipeline
+        )
+    }
+
+    pub(crate) fn json(&self, rows: &[Row]) -> String {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            #[serde(flatten)]
+            setting: &'a Setting,
+            rows: &'a [Row],
+        }
+        text::json(&Document { setting: self, rows })
+    }
+}
+
+impl Row {
+    pub(crate) fn new(
+        subject: &Subject,
+        form: &Form,
+        outcome: &Outcome,
+        cpu: Option<f64>,
+        bytes: Option<u64>,
+        removed: u64,
+    ) -> Self {
+        let seconds = outcome.elapsed.as_secs_f64();
+        Self {
+            what: subject.title.clone(),
+            by: form.word(),
+            calls: outcome.calls,
+            seconds: (seconds * 1e3).round() / 1e3,
+            calls_per_second: (outcome.calls as f64 / seconds.max(1e-9)).round() as u64,
+            p50_us: outcome.times.at(0.5).div_ceil(1_000),
+            p99_us: outcome.times.at(0.99).div_ceil(1_000),
+            cpu_us_per_call: cpu.map(|cpu| (cpu * 10.0).round() / 10.0),
+            bytes_per_key: bytes,
+            refused: outcome.refused,
+            removed_keys: removed,
+        }
+    }
+}
+
+fn span(us: u64) -> String {
+    text::wait(Wait::After(Micros::new(us)))
+}

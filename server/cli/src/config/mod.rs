@@ -1,0 +1,57 @@
+//! `tollgate config`: policy files.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `check.rs` | `check`: what a file means, or every mistake in it |
+//! | `complaint.rs` | mistakes and warnings with their line and a caret |
+//! | `plan/` | `plan`: what a change would do, on recorded traffic if there is some |
+
+mod check;
+pub(crate) mod complaint;
+mod plan;
+
+use clap::{Args, Subcommand};
+
+use crate::Answer;
+use crate::error::Error;
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate config check tollgate.yaml
+  tollgate config plan new.yaml --from tollgate.yaml
+  tollgate config plan new.yaml --from tollgate.yaml --log access_log.gz
+  tollgate config schema > tollgate.schema.json
+
+A policy file is YAML (.yaml, .yml, .json) or TOML (.toml):
+  policies:
+    login: 5/min
+    api: {limit: \"100/s gcra burst=200\", key: [header:x-tenant]}
+Exit code: 0 right, 2 wrong.";
+
+/// What `tollgate config` takes.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ConfigArgs {
+    /// What to do
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say what a policy file means, or every mistake in it
+    Check(check::CheckArgs),
+    /// Say what a change of the policy file would do
+    Plan(plan::PlanArgs),
+    /// Print the JSON Schema of policy files, for editors
+    Schema,
+}
+
+/// Runs the command; returns what to print.
+pub(crate) fn run(args: &ConfigArgs) -> Result<Answer, Error> {
+    match &args.command {
+        Command::Check(args) => check::run(args),
+        Command::Plan(args) => plan::run(args).map(Answer::from),
+        Command::Schema => Ok(Answer::from(tollgate_config::schema().to_owned())),
+    }
+}

@@ -1,0 +1,73 @@
+//! `tollgate bench` from end to end: short runs on real servers.
+
+use tollgate_kit::{Cluster, Server};
+
+use crate::support::{Run, json, tollgate};
+
+fn bench(url: &str, args: &[&str]) -> Run {
+    tollgate(&[&["bench", "--store", url], args].concat(), b"")
+}
+
+/// The rows of a run that went well, and said that it puts load on the server.
+#[track_caller]
+fn rows(run: Run) -> Vec<serde_json::Value> {
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.err.starts_with("bench: this puts load on redis"), "{}", run.err);
+    json(&run.out)["rows"].as_array().unwrap().clone()
+}
+
+#[test]
+fn policies_and_dialects_are_rows_and_leave_nothing_behind() {
+    let server = Server::start().unwrap();
+    let mut subjects = vec!["5/min", "5/min gcra"];
+    subjects.extend(["sliding_window", "fixed_window", "token_bucket", "slot_window", "ar1", "rolling", "api_counter"]);
+    let more = ["--keys", "10", "--calls", "2000", "--connections", "3", "--pipeline", "7", "--json"];
+    let rows = rows(bench(&server.url(), &[&more, subjects.as_slice()].concat()));
+    assert_eq!(rows.len(), 9);
+    for row in &rows {
+        assert_eq!((&row["calls"], &row["by"]), (&2000.into(), &"script".into()), "{row}");
+        // A minute may end in between.
+        let least = if row["what"] == "api_counter 100" { 0 } else { 500 };
+        assert!(row["refused"].as_u64().is_some_and(|refused| (least..2_000).contains(&refused)), "{row}");
+        assert!(row["bytes_per_key"].as_u64().is_some_and(|bytes| bytes > 50), "{row}");
+        assert!(row["p99_us"].as_u64() >= row["p50_us"].as_u64() && row["cpu_us_per_call"].is_number(), "{row}");
+        assert!(row["removed_keys"].as_u64().is_some_and(|removed| removed >= 10), "{row}");
+    }
+    assert_eq!((&rows[0]["refused"], &rows[1]["what"]), (&1950.into(), &"5/min gcra".into()));
+    assert_eq!(server.scan_all(|_, _| ()).unwrap(), 0);
+}
+
+#[test]
+fn the_function_is_measured_where_it_is_installed() {
+    let server = Server::start().unwrap();
+    let short = ["100/s", "--calls", "100", "--json"];
+    let run = bench(&server.url(), &[&short[..], &["--function"]].concat());
+    assert!(run.code == Some(2) && run.err.contains("hint: tollgate redis install URL"), "{}", run.err);
+    tollgate(&["redis", "install", &server.url()], b"").ok();
+    assert_eq!(rows(bench(&server.url(), &short))[0]["by"], "function");
+    assert_eq!(rows(bench(&server.url(), &[&short[..], &["--script"]].concat()))[0]["by"], "script");
+    let run = bench(&server.url(), &["100/s", "--seconds", "1"]);
+    assert!(run.out.contains("\n  100/s  function  ") && run.out.ends_with(" keys deleted\n"), "{}", run.out);
+}
+
+#[test]
+fn arguments_of_a_dialect_are_given_behind_two_dashes() {
+    let server = Server::start().unwrap();
+    let short = ["sliding_window", "--calls", "100", "--keys", "1", "--json", "--"];
+    let rows = rows(bench(&server.url(), &[&short[..], &["60000", "7"]].concat()));
+    assert_eq!((&rows[0]["refused"], &rows[0]["what"]), (&93.into(), &"sliding_window 60000 7".into()));
+    let run = bench(&server.url(), &[&short[..], &["60000"]].concat());
+    assert!(run.code == Some(2) && run.err.contains("arguments: expected 2 or more"), "{}", run.err);
+    for wrong in [&["1/s", "--", "5"][..], &["ar1", "1/s", "--", "5"], &["1/s", "--keys", "0"], &["nonsense"]] {
+        let run = bench(&server.url(), wrong);
+        assert!(run.code == Some(2) && run.err.contains("expected"), "{wrong:?}: {}", run.err);
+    }
+}
+
+/// Called by the test that starts a cluster, since that takes long.
+pub(crate) fn on_a_cluster(cluster: &Cluster, url: &str) {
+    let rows = rows(bench(url, &["5/min", "api_counter", "--keys", "50", "--calls", "500", "--json"]));
+    assert_eq!(rows[0]["by"], "function");
+    assert!(rows[0]["refused"].as_u64().is_some_and(|refused| refused >= 250), "{rows:?}");
+    assert_eq!(cluster.scan_all(|_, _| ()).unwrap(), 0);
+}

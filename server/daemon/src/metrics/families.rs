@@ -1,0 +1,361 @@
+//! All metrics, gathered from the counters, the store and the engine.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tollgate_telemetry::traces::Traces;
+
+use super::{Metrics, Refused};
+use crate::buffers::Usage;
+use crate::http::ROUTES;
+use crate::resp::commands::table::COMMANDS;
+use tollgate_engine::Ops;
+use tollgate_engine::counts::{FLIPS, RULES, STANDINS};
+use tollgate_engine::persist::JournalStatus;
+use tollgate_engine::{Engine, HomeStats};
+use tollgate_keyspace::Code;
+use tollgate_telemetry::audit::FrontEnd;
+
+/// The series of one name.
+#[derive(Debug)]
+pub(super) struct Family {
+    /// The name without `_total`, which is appended to a counter when it is written.
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) values: Values,
+}
+
+/// Labels and their values.
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+#[derive(Debug)]
+pub(super) enum Values {
+    Counters(Vec<(Labels, u64)>),
+    Gauges(Vec<(Labels, f64)>),
+    Histogram(f64, u64, Vec<(f64, u64)>),
+    Info(Labels),
+}
+
+impl Values {
+    fn counter(value: u64) -> Self {
+        Self::Counters(vec![(Vec::new(), value)])
+    }
+
+    fn gauge(value: f64) -> Self {
+        Self::Gauges(vec![(Vec::new(), value)])
+    }
+}
+
+const fn family(name: &'static str, help: &'static str, values: Values) -> Family {
+    Family { name, help, values }
+}
+
+/// Returns all metrics.
+pub(super) fn families(engine: &Engine, metrics: &Metrics) -> Vec<Family> {
+    let mut families = decisions(engine);
+    families.extend(config(engine, metrics));
+    families.extend(traffic(metrics));
+    families.extend(buffers(metrics));
+    families.extend(home(&engine.home_stats()));
+    families.extend(keyspace(engine));
+    families.extend(engine.journal().map(|status| journal(&status)).unwrap_or_default());
+    families.extend(ops(engine.ops()));
+    let (sum, count, buckets) = metrics.took.read();
+    families.push(family(
+        "tollgate_decision_seconds",
+        "How long it took to answer what came at once",
+        Values::Histogram(sum, count, buckets),
+    ));
+    let started = metrics.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    families.push(family("tollgate_start_time_seconds", "When the server started", Values::gauge(started)));
+    let build = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
+    families.push(family("tollgate_build", "The version of the server", Values::Info(build)));
+    families
+}
+
+fn decisions(engine: &Engine) -> Vec<Family> {
+    let (mut decided, mut limited, mut standins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let (mut rules, mut flips, mut bans) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    engine.counts.each(|tally, limits| {
+        let policy = &tally.label;
+        for (word, count) in [("allowed", &tally.allowed), ("denied", &tally.denied)] {
+            decided.insert((policy.clone(), word), read(count));
+        }
+        for limit in limits {
+            limited.insert((policy.clone(), limit.name.clone()), read(&limit.count));
+        }
+        // A policy's series of these kinds appear with their first count; the others are there from the start.
+        let happened = |counts: &mut BTreeMap<_, _>, word: &'static str, count: &AtomicU64| {
+            if read(count) > 0 {
+                counts.insert((policy.clone(), word), read(count));
+            }
+        };
+        STANDINS.iter().zip(&tally.standin).for_each(|(by, count)| happened(&mut standins, by.name(), count));
+        RULES.iter().zip(&tally.rules).for_each(|(rule, count)| happened(&mut rules, rule.name(), count));
+        FLIPS.iter().zip(&tally.flips).for_each(|(flip, count)| happened(&mut flips, flip, count));
+        if read(&tally.bans) > 0 {
+            bans.push((vec![("policy", policy.clone())], read(&tally.bans)));
+        }
+    });
+    vec![
+        family("tollgate_decisions", "Decisions, peeks not counted", pairs(decided, ["policy", "decision"])),
+        family(
+            "tollgate_denied",
+            "Requests that did not fit as a whole, by the first limit that they did not fit",
+            pairs(limited, ["policy", "limit"]),
+        ),
+        family(
+            "tollgate_standin_decisions",
+            "Decisions made in the store's place while it did not answer",
+            pairs(standins, ["policy", "source"]),
+        ),
+        family(
+            "tollgate_rule_decisions",
+            "Decisions by a list, a ban or an override; shadow: refusals that were let pass",
+            pairs(rules, ["policy", "rule"]),
+        ),
+        family(
+            "tollgate_candidate_flips",
+            "Decisions that the candidate would have made otherwise",
+            pairs(flips, ["policy", "flip"]),
+        ),
+        family("tollgate_bans", "Bans begun", Values::Counters(bans)),
+    ]
+}
+
+/// The policy file, and its bans.
+fn config(engine: &Engine, metrics: &Metrics) -> Vec<Family> {
+    let reloads = &metrics.reloads;
+    let results = reloads.results().map(|(result, count)| (vec![("result", result.to_owned())], count));
+    vec![
+        family(
+            "tollgate_config_generation",
+            "The number of the policies in use",
+            Values::gauge(engine.generation().number as f64),
+        ),
+        family("tollgate_config_reloads", "Readings of the policy file", Values::Counters(results.into())),
+        family(
+            "tollgate_config_last_ok_time_seconds",
+            "When the policy file was last read and right",
+            Values::gauge(reloads.last_ok()),
+        ),
+        family(
+            "tollgate_config_invalid",
+            "Whether the policy file is wrong, so that older policies are in use",
+            Values::gauge(f64::from(u8::from(reloads.is_invalid()))),
+        ),
+        family("tollgate_banned_keys", "Keys that are banned", Values::gauge(engine.banned() as f64)),
+        family("tollgate_ban_bytes", "Bytes that bans take", Values::gauge(engine.ban_bytes() as f64)),
+        family(
+            "tollgate_bans_without_room",
+            "Bans that were not begun, since there was no room for them",
+            Values::counter(engine.bans_without_room()),
+        ),
+    ]
+}
+
+fn pairs<A: Into<String>, B: Into<String>>(counts: BTreeMap<(A, B), u64>, names: [&'static str; 2]) -> Values {
+    let series = counts.into_iter().map(|((one, two), count)| {
+        let labels = names.into_iter().zip([one.into(), two.into()]).collect();
+        (labels, count)
+    });
+    Values::Counters(series.collect())
+}
+
+fn traffic(metrics: &Metrics) -> Vec<Family> {
+    let row = |front: FrontEnd, name: &'static str, word: String, count: u64| {
+        (vec![("front", front.name().to_owned()), (name, word)], count)
+    };
+    let resp = COMMANDS.iter().zip(&metrics.commands);
+    let http = ROUTES.iter().zip(&metrics.routes);
+    let commands = resp
+        .map(|(command, count)| row(FrontEnd::Resp, "command", command.name.to_ascii_lowercase(), read(count)))
+        .chain(http.map(|(route, count)| row(FrontEnd::Http, "command", route.name.to_owned(), read(count))))
+        .collect();
+    let faults = Code::ALL.iter().zip(&metrics.faults);
+    let statuses = (400..).zip(&metrics.statuses).filter(|(_, count)| read(count) > 0);
+    let errors = faults
+        .map(|(code, count)| row(FrontEnd::Resp, "code", code.word().to_owned(), read(count)))
+        .chain(statuses.map(|(status, count): (u16, _)| row(FrontEnd::Http, "code", status.to_string(), read(count))))
+        .collect();
+    let connections = FrontEnd::ALL.iter().zip(&metrics.connections);
+    let connections = connections
+        .map(|(front, count)| (vec![("front", front.name().to_owned())], count.load(Ordering::Relaxed) as f64));
+    let refused = Refused::ALL.iter().zip(&metrics.refused);
+    let refused = refused.map(|(why, count)| (vec![("reason", why.name().to_owned())], read(count)));
+    vec![
+        family("tollgate_commands", "Commands and requests", Values::Counters(commands)),
+        family("tollgate_errors", "Error replies and answers", Values::Counters(errors)),
+        family("tollgate_connections", "Connections that are open", Values::Gauges(connections.collect())),
+        family("tollgate_connections_refused", "Connections not taken", Values::Counters(refused.collect())),
+    ]
+}
+
+fn buffers(metrics: &Metrics) -> Vec<Family> {
+    let parts = |bytes: fn(&Usage) -> usize| {
+        let series = metrics.buffers.usage().map(|usage| (vec![("part", usage.part.to_owned())], bytes(&usage) as f64));
+        Values::Gauges(series.into())
+    };
+    vec![
+        family("tollgate_buffer_bytes", "Bytes taken by buffers of connections", parts(|usage| usage.bytes)),
+        family("tollgate_buffer_cap_bytes", "Bytes that buffers may take (--buffers)", parts(|usage| usage.limit)),
+        family(
+            "tollgate_buffer_refusals",
+            "Times a long command, body or reply found no room in the shared buffers",
+            Values::counter(metrics.buffers.refused()),
+        ),
+    ]
+}
+
+fn home(stats: &HomeStats) -> Vec<Family> {
+    match stats {
+        HomeStats::Embedded(stats) => {
+            vec![
+                family("tollgate_store_keys", "Keys with a place of their own", Values::gauge(stats.keys as f64)),
+                family("tollgate_store_bytes", "Bytes taken by keys", Values::gauge(stats.bytes as f64)),
+                family("tollgate_store_cap_bytes", "Bytes that may be taken", Values::gauge(stats.cap as f64)),
+                family(
+                    "tollgate_store_overflow_decisions",
+                    "Decisions for keys that share a place, since memory is full",
+                    Values::counter(stats.overflow_decisions),
+                ),
+            ]
+        }
+        HomeStats::Redis(stats) => {
+            let sources =
+                [("home", stats.home), ("local", stats.local), ("open", stats.open), ("closed", stats.closed)];
+            let sources = sources.into_iter().map(|(source, count)| (vec![("source", source.to_owned())], count));
+            vec![
+                family("tollgate_redis_decisions", "Decisions by who made them", Values::Counters(sources.collect())),
+                family("tollgate_redis_errors", "Calls the store did not answer", Values::counter(stats.errors)),
+                family("tollgate_redis_retries", "Calls sent again, not run before", Values::counter(stats.retries)),
+                family("tollgate_redis_reloads", "Times the script was sent", Values::counter(stats.reloads)),
+                family("tollgate_redis_batches", "Pipelines sent", Values::counter(stats.batches)),
+                family("tollgate_redis_calls", "Calls in them", Values::counter(stats.calls)),
+                family("tollgate_redis_connects", "Connections opened", Values::counter(stats.connections)),
+                family(
+                    "tollgate_redis_open_breakers",
+                    "Servers that are not asked at the moment",
+                    Values::gauge(stats.open_breakers as f64),
+                ),
+            ]
+        }
+    }
+}
+
+/// The data kept over a restart.
+fn journal(told: &JournalStatus) -> Vec<Family> {
+    let stats = &told.stats;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let age = if stats.snapshot_time == 0 { 0.0 } else { (now - stats.snapshot_time as f64 / 1e6).max(0.0) };
+    vec![
+        family(
+            "tollgate_journal_health",
+            "Whether what is decided is kept: 0 it is, 1 the disk is full, 2 it failed",
+            Values::gauge(f64::from(told.health)),
+        ),
+        family("tollgate_journal_frames", "Frames written since the start", Values::counter(stats.frames)),
+        family(
+            "tollgate_journal_bytes",
+            "Bytes of the journal since the latest snapshot",
+            Values::gauge(stats.since_snapshot as f64),
+        ),
+        family("tollgate_journal_syncs", "Syncs that ended well", Values::counter(stats.syncs)),
+        family("tollgate_journal_failed_syncs", "Syncs that failed", Values::counter(stats.failed_syncs)),
+        family(
+            "tollgate_journal_longest_sync_seconds",
+            "The longest sync since the start",
+            Values::gauge(stats.longest_sync.as_secs_f64()),
+        ),
+        family(
+            "tollgate_journal_since_sync_seconds",
+            "How long ago the latest sync ended, while something waits for the next; else 0",
+            Values::gauge(if stats.unsynced { stats.last_sync.as_secs_f64() } else { 0.0 }),
+        ),
+        family("tollgate_journal_snapshot_age_seconds", "How old the latest snapshot is", Values::gauge(age)),
+        family(
+            "tollgate_journal_snapshot_bytes",
+            "Bytes of the latest snapshot",
+            Values::gauge(stats.snapshot_bytes as f64),
+        ),
+        family(
+            "tollgate_journal_snapshot_seconds",
+            "How long the latest snapshot of this run took",
+            Values::gauge(told.snapshot_seconds),
+        ),
+        family(
+            "tollgate_journal_failed_snapshots",
+            "Snapshots that could not be written",
+            Values::counter(told.failed_snapshots),
+        ),
+        family(
+            "tollgate_journal_replayed_frames",
+            "Frames that the start did again",
+            Values::gauge(told.replayed_frames as f64),
+        ),
+        family(
+            "tollgate_journal_recovered_keys",
+            "Keys that the start found",
+            Values::gauge(told.recovered_keys as f64),
+        ),
+    ]
+}
+
+/// The keys of other conventions.
+fn keyspace(engine: &Engine) -> Vec<Family> {
+    let counts = engine.keys().counts();
+    vec![
+        family("tollgate_keyspace_keys", "Keys of other conventions", Values::gauge(counts.keys as f64)),
+        family("tollgate_keyspace_bytes", "Bytes they take", Values::gauge(counts.bytes as f64)),
+        family(
+            "tollgate_keyspace_overflow_decisions",
+            "Decisions on a state that keys share, since memory is full",
+            Values::counter(counts.overflowed),
+        ),
+    ]
+}
+
+/// The audit log, alerts and traces.
+fn ops(ops: &Ops) -> Vec<Family> {
+    let (written, lost) = ops.audit.counts();
+    let [sent, failed, dropped] = ops.alerts.posts();
+    let levels = ops.alerts.levels();
+    let spans = ops.traces.as_ref().map(Traces::counts).unwrap_or_default();
+    let labels = |policy: &str, percent: &str| vec![("policy", policy.to_owned()), ("percent", percent.to_owned())];
+    let raised = levels.iter().map(|(policy, percent, raised, _)| (labels(policy, percent), *raised as f64));
+    let totals = levels.iter().map(|(policy, percent, _, total)| (labels(policy, percent), *total));
+    vec![
+        family("tollgate_usage_keys", "Keys of which the usage is kept", Values::gauge(ops.usage.keys() as f64)),
+        family(
+            "tollgate_near_limit",
+            "Whether a key of the policy has used so many percent of a limit",
+            Values::Gauges(raised.collect()),
+        ),
+        family("tollgate_near_limit_raised", "How often that began", Values::Counters(totals.collect())),
+        family(
+            "tollgate_webhook_posts",
+            "Alerts that the webhook took, that it did not take, and that found no room to wait",
+            results([("sent", sent), ("failed", failed), ("dropped", dropped)]),
+        ),
+        family(
+            "tollgate_traces_spans",
+            "Spans that the collector took, that it did not take, and that found no room to wait",
+            results([("exported", spans.exported), ("failed", spans.failed), ("dropped", spans.dropped)]),
+        ),
+        family(
+            "tollgate_audit_lines",
+            "Lines of the audit file, written, and lost since it could not be written",
+            results([("written", written), ("lost", lost)]),
+        ),
+    ]
+}
+
+fn results<const N: usize>(counts: [(&'static str, u64); N]) -> Values {
+    let series = counts.into_iter().map(|(result, count)| (vec![("result", result.to_owned())], count));
+    Values::Counters(series.collect())
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

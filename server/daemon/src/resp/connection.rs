@@ -1,0 +1,502 @@
+//! One connection: read, answer, write, until one side closes it.
+//!
+//! What has arrived is answered before more is read, and replies are written before many accumulate, so a client that
+//! does not read its replies is not read from either: it costs two small buffers, and is disconnected when it stalls
+//! for long.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{timeout, timeout_at};
+
+use super::batch::Batch;
+use super::commands::{self, Args, Asked, Run, Turn};
+use super::decode::{Bounds, Frame, Place, decode};
+use super::session::{Queue, Session};
+use super::writer::Writer;
+use crate::buffers::{BufferLease, GIVE_BACK};
+use crate::shared::Shared;
+use tollgate_keyspace::{Code, Fault};
+use tollgate_telemetry::audit::FrontEnd;
+
+/// The bytes that are read at once, at first and in long pipelines.
+const READ: usize = 1 << 10;
+const READ_MOST: usize = 16 << 10;
+/// The bytes that are answered before the task yields to other connections.
+const TURN: usize = 16 << 10;
+/// The bytes of replies after which they are written before more is answered.
+const WRITE: usize = 16 << 10;
+/// The capacity for replies that an idle connection keeps.
+const WRITE_KEPT: usize = 2 << 10;
+/// The longest time that replies may wait for a client that does not read.
+const WRITE_STALL: Duration = Duration::from_secs(5);
+/// The longest time in which a command may arrive, from its first byte to its last.
+const COMMAND: Duration = Duration::from_secs(30);
+/// How often a connection that has had its part of the shared buffers for long checks whether room is scarce.
+const LOOK: Duration = Duration::from_secs(1);
+/// The most argument places that an idle connection keeps.
+const PLACES_KEPT: usize = 64;
+/// The longest time in which a client must log in, where that is required.
+const LOGIN: Duration = Duration::from_secs(5);
+/// The longest time for which commands other than checks are answered without yielding.
+const SLICE: Duration = Duration::from_millis(1);
+/// The most commands between MULTI and EXEC, and their bytes.
+const QUEUE: usize = 1_024;
+const QUEUE_BYTES: usize = 256 << 10;
+/// The memory that each of them takes in addition to its bytes.
+const QUEUE_EACH: usize = 48;
+/// The most bytes of replies to one EXEC, all of which exist before the first is written.
+const EXEC_BYTES: usize = 1 << 20;
+
+/// The most limits that one EXEC asks about while it holds the keys, or before it yields.
+const HELD_LIMITS: usize = 512;
+
+/// The progress of an EXEC.
+struct Exec {
+    /// The next command.
+    next: usize,
+    /// The number of commands up to the last that may touch keys.
+    keys_until: usize,
+    /// The number of limits that were asked about while the keys were held.
+    limits: usize,
+}
+
+/// How a part of an EXEC ended.
+enum Ran {
+    /// All commands have been run.
+    All,
+    /// It yields to other connections.
+    Slice,
+    /// It has to wait for the answer to this question.
+    Until(Asked),
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let _counted = shared.metrics.connection(FrontEnd::Resp);
+    let _listed = shared.clients.list(&session, shared.engine.now());
+    let mut connection = Connection {
+        shared: Arc::clone(&shared),
+        stream,
+        session,
+        input: Vec::new(),
+        hold: BufferLease::default(),
+        out: Writer::default(),
+        places: Vec::new(),
+        away: false,
+    };
+    // However the connection ended, there is nowhere left to report it.
+    let _ = connection.run().await;
+}
+
+struct Connection<S> {
+    shared: Arc<Shared>,
+    stream: S,
+    session: Session,
+    input: Vec<u8>,
+    /// The input's part of the shared buffers.
+    hold: BufferLease,
+    out: Writer,
+    places: Vec<Place>,
+    /// Whether the home was away, deciding without keeping anything, when the current replies were begun.
+    away: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    async fn run(&mut self) -> io::Result<()> {
+        let mut stopping = self.shared.leaving.clone();
+        let mut stop = pin!(stopping.wait_for(|stop| *stop));
+        let mut batch = Batch::default();
+        let login = tokio::time::Instant::now() + LOGIN;
+        // The deadline of the command that has arrived in part.
+        let mut command = login;
+        // The earliest time to check whether it has to give back its part of the shared buffers.
+        let mut look = login;
+        let mut turn = 0;
+        loop {
+            let Some(read) = self.room() else {
+                return self.full("expected a shorter command: others are long and not yet whole").await;
+            };
+            let end = match () {
+                () if self.session.scopes.is_none() => Some(login),
+                () if self.input.is_empty() => None,
+                () => Some(command),
+            };
+            let give_back = self.holds_until().map(|until| until.max(look));
+            let reading = self.stream.read_buf(&mut self.input);
+            // A wait without a deadline needs no timer, and nearly all waits are such.
+            let came = if let Some(at) = [end, give_back].into_iter().flatten().min() {
+                let within = timeout_at(at, reading);
+                let came = tokio::select! { biased; came = within => came, _ = &mut stop => return Ok(()) };
+                match came {
+                    Ok(came) => came,
+                    Err(late) if end.is_some_and(|end| end <= at) => return Err(late.into()),
+                    Err(_) if self.gives_back() => {
+                        look = tokio::time::Instant::now() + LOOK;
+                        continue;
+                    }
+                    Err(_) => {
+                        let text = format!(
+                            "expected a whole command, or EXEC, within {} s: others wait for the room it takes",
+                            GIVE_BACK.as_secs()
+                        );
+                        return self.full(&text).await;
+                    }
+                }
+            } else {
+                tokio::select! { biased; came = reading => came, _ = &mut stop => return Ok(()) }
+            }?;
+            if came == 0 {
+                return Ok(());
+            }
+            let began = Instant::now();
+            self.away = self.shared.engine.is_away();
+            let was_empty = self.input.len() == came;
+            let answered = self.answer(&mut batch).await?;
+            if !self.input.is_empty() && (was_empty || answered > 0) {
+                command = tokio::time::Instant::now() + COMMAND;
+            }
+            self.count(began);
+            self.write().await?;
+            batch.rest();
+            if self.session.ends {
+                return timeout(WRITE_STALL, self.stream.shutdown()).await?;
+            }
+            // Yields, so that one long pipeline cannot starve the other connections of this thread.
+            turn += came;
+            if turn >= TURN {
+                turn = 0;
+                tokio::task::yield_now().await;
+            }
+            // A pipeline that fills the read buffer is a long one.
+            if came == read && self.input.is_empty() && self.input.capacity() < READ_MOST {
+                // If there is no room, it is read in shorter pieces.
+                let _ = self.grow(2 * self.input.capacity());
+            }
+        }
+    }
+
+    /// Records the duration and the errors of what was answered at once.
+    fn count(&mut self, began: Instant) {
+        let metrics = &self.shared.metrics;
+        metrics.took(began.elapsed());
+        self.out.faults.drain(..).for_each(|code| metrics.fault(code));
+    }
+
+    /// Makes room to read into; returns how much there is. `None` if other connections hold too much.
+    fn room(&mut self) -> Option<usize> {
+        let len = self.input.len();
+        // At most the longest command, and what is read behind it.
+        let next = (2 * len).min(len.max(Bounds::KNOWN.command) + READ).max(READ);
+        if self.input.capacity() == len && !self.grow(next) {
+            return None;
+        }
+        Some(self.input.capacity() - len)
+    }
+
+    /// Grows the input to that number of bytes, if the shared buffers have room for them.
+    fn grow(&mut self, to: usize) -> bool {
+        let grown = self.hold.keep(&self.shared.buffers, to);
+        if grown {
+            self.input.reserve_exact(to - self.input.len());
+        }
+        grown
+    }
+
+    /// Returns the time at which it has to give back its part of the shared buffers, if room is scarce then.
+    fn holds_until(&self) -> Option<tokio::time::Instant> {
+        let queue = self.session.queue.as_ref().and_then(|queue| queue.hold.until());
+        [self.hold.until(), queue].into_iter().flatten().min()
+    }
+
+    /// Gives back the bytes that are not needed if room is scarce; returns `false` if they are needed.
+    fn gives_back(&mut self) -> bool {
+        if !self.shared.buffers.is_scarce() {
+            return true;
+        }
+        if !self.input.is_empty() || self.session.queue.as_ref().is_some_and(|queue| queue.hold.until().is_some()) {
+            return false;
+        }
+        self.input = Vec::new();
+        self.hold.keep(&self.shared.buffers, 0)
+    }
+
+    /// Replies that there is no room, and closes the connection.
+    async fn full(&mut self, text: &str) -> io::Result<()> {
+        self.out.fault(&Fault::new(Code::Full, text));
+        self.write().await?;
+        timeout(WRITE_STALL, self.stream.shutdown()).await?
+    }
+
+    /// Answers every command that has arrived completely; returns how many bytes they were.
+    async fn answer(&mut self, batch: &mut Batch) -> io::Result<usize> {
+        let input = std::mem::take(&mut self.input);
+        let (mut at, mut began) = (0, Instant::now());
+        while !self.session.ends {
+            let bounds = if self.session.scopes.is_none() { Bounds::UNKNOWN } else { Bounds::KNOWN };
+            let rest = &input[at..];
+            let mut places = std::mem::take(&mut self.places);
+            let frame = decode(rest, &bounds, &mut places);
+            match frame {
+                Ok(Frame::Command(len)) => {
+                    let args = Args { bytes: &rest[..len], places: &places };
+                    if !batch.takes(&args, at, &mut self.session, &self.shared) {
+                        batch.decide(&input, &self.shared, &mut self.out).await;
+                        if !batch.takes(&args, at, &mut self.session, &self.shared) {
+                            self.command(args).await;
+                            // Other tasks of this thread have waited for long enough.
+                            if began.elapsed() > SLICE {
+                                tokio::task::yield_now().await;
+                                began = Instant::now();
+                            }
+                        }
+                        if let Some(pause) = self.session.pause.take() {
+                            Box::pin(self.pause(pause)).await?;
+                        }
+                    }
+                    if batch.is_full() {
+                        batch.decide(&input, &self.shared, &mut self.out).await;
+                    }
+                    at += len;
+                }
+                Ok(Frame::Nothing(len)) => at += len,
+                Ok(Frame::Incomplete) => {
+                    self.places = places;
+                    break;
+                }
+                Err(mistake) => {
+                    batch.decide(&input, &self.shared, &mut self.out).await;
+                    self.out.error(&format!("ERR {mistake}"));
+                    self.session.ends = true;
+                }
+            }
+            self.places = places;
+            if self.out.bytes.len() >= WRITE {
+                self.write().await?;
+            }
+        }
+        batch.decide(&input, &self.shared, &mut self.out).await;
+        if self.places.capacity() > PLACES_KEPT {
+            self.places = Vec::new();
+        }
+        self.input = input;
+        if at == self.input.len() {
+            self.input.clear();
+            // The memory of one long command is not kept.
+            if self.input.capacity() > READ_MOST {
+                self.input.shrink_to(READ_MOST);
+                let _ = self.hold.keep(&self.shared.buffers, self.input.capacity());
+            }
+        } else {
+            self.input.drain(..at);
+        }
+        Ok(at)
+    }
+
+    /// Writes the replies, and answers nothing more for a time, or until the server stops.
+    async fn pause(&mut self, pause: Duration) -> io::Result<()> {
+        self.write().await?;
+        let mut leaving = self.shared.leaving.clone();
+        let _ = timeout(pause, leaving.wait_for(|leave| *leave)).await;
+        Ok(())
+    }
+
+    /// Runs one command, or queues it for EXEC.
+    async fn command(&mut self, args: Args<'_>) {
+        let admitted = commands::admit(&args, &self.session)
+            .inspect_err(|fault| commands::told_refused(&args, &self.session, &self.shared, fault));
+        let command = match admitted {
+            Ok(command) => {
+                self.shared.metrics.command(command);
+                command
+            }
+            Err(fault) if args.is(0, "EXEC") => {
+                // An EXEC that is not admitted discards its queue.
+                self.session.queue = None;
+                let because = fault.to_string();
+                let because = because.strip_prefix("ERR ").unwrap_or(&because);
+                let text = format!("Transaction discarded because of: {because}");
+                return self.out.fault(&Fault::new(Code::ExecAbort, text));
+            }
+            Err(fault) => {
+                if let Some(queue) = &mut self.session.queue {
+                    queue.spoil();
+                }
+                return self.out.fault(&fault);
+            }
+        };
+        if self.session.queue.is_some() && !command.is_at_once() {
+            return self.wait_for_exec(args);
+        }
+        if let Run::Exec = command.run {
+            return self.exec().await;
+        }
+        let Self { shared, session, out, .. } = self;
+        let asked = commands::run_now(command, &mut Turn { args, session, shared, out }, None);
+        if let Some(asked) = asked {
+            commands::ask(&self.shared, &asked, &mut self.out).await;
+        }
+    }
+
+    fn wait_for_exec(&mut self, args: Args<'_>) {
+        let Some(queue) = &mut self.session.queue else { return };
+        queue.bytes += args.bytes.len();
+        if queue.spoiled {
+            // None of the commands will be run, so none is kept.
+            return self.out.simple("QUEUED");
+        }
+        if queue.commands.len() >= QUEUE || queue.bytes > QUEUE_BYTES {
+            queue.spoil();
+            let text = format!("expected at most {QUEUE} commands and {QUEUE_BYTES} bytes before EXEC");
+            return self.out.fault(&Fault::wrong(text));
+        }
+        if !queue.hold.keep(&self.shared.buffers, queue.bytes + QUEUE_EACH * queue.commands.len()) {
+            queue.spoil();
+            return self.out.fault(&Fault::new(Code::Full, "expected fewer commands before EXEC: others wait too"));
+        }
+        queue.commands.push(args.bytes.into());
+        self.out.simple("QUEUED");
+    }
+
+    /// Runs the queued commands. The keys are locked meanwhile; each question to the home is atomic by itself.
+    async fn exec(&mut self) {
+        let Some(queue) = self.session.queue.take() else {
+            return self.out.fault(&Fault::wrong("EXEC without MULTI"));
+        };
+        if queue.spoiled {
+            let text = "Transaction discarded because of previous errors.";
+            return self.out.fault(&Fault::new(Code::ExecAbort, text));
+        }
+        self.out.array(queue.commands.len());
+        let mut exec = Exec { next: 0, keys_until: self.last_on_keys(&queue), limits: 0 };
+        loop {
+            match self.exec_some(&queue, &mut exec) {
+                Ran::All => return,
+                Ran::Slice => tokio::task::yield_now().await,
+                Ran::Until(asked) => commands::ask(&self.shared, &asked, &mut self.out).await,
+            }
+        }
+    }
+
+    /// Returns the number of queued commands up to the last that may touch keys of this server.
+    fn last_on_keys(&mut self, queue: &Queue) -> usize {
+        if !self.shared.engine.answers_at_once() {
+            return 0;
+        }
+        let Self { session, places, .. } = self;
+        let last = queue.commands.iter().rposition(|bytes| {
+            let _ = decode(bytes, &Bounds::KNOWN, places);
+            commands::admit(&Args { bytes, places }, session).is_ok_and(|command| command.may_touch_keys())
+        });
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Runs commands, up to one that has to wait for an answer. The keys are held from the first command that touches
+    /// them to the last that may; before and after that, it yields when it takes long.
+    fn exec_some(&mut self, queue: &Queue, exec: &mut Exec) -> Ran {
+        let Self { shared, session, out, places, .. } = self;
+        let (mut keys, began) = (None, Instant::now());
+        let (mut touched, mut limits) = (false, 0);
+        while let Some(bytes) = queue.commands.get(exec.next) {
+            if !touched || exec.next >= exec.keys_until {
+                keys = None;
+                if limits > HELD_LIMITS || began.elapsed() > SLICE {
+                    return Ran::Slice;
+                }
+            }
+            exec.next += 1;
+            if out.bytes.len() > EXEC_BYTES {
+                out.fault(&Fault::wrong(format!(
+                    "not run: expected at most {EXEC_BYTES} bytes of replies to one EXEC"
+                )));
+                continue;
+            }
+            // They were decoded before, so they are valid.
+            let _ = decode(bytes, &Bounds::KNOWN, places);
+            let args = Args { bytes, places };
+            let command = match commands::admit(&args, session) {
+                Ok(command) => command,
+                Err(fault) => {
+                    commands::told_refused(&args, session, shared, &fault);
+                    out.fault(&fault);
+                    continue;
+                }
+            };
+            if exec.next <= exec.keys_until && command.may_touch_keys() {
+                keys.get_or_insert_with(|| shared.engine.keys());
+            }
+            let mut turn = Turn { args, session, shared, out };
+            let Some(asked) = commands::run_now(command, &mut turn, keys.as_deref_mut()) else {
+                touched |= command.may_touch_keys();
+                continue;
+            };
+            touched |= asked.limits().is_none();
+            limits += asked.limits().unwrap_or_default();
+            // Questions to the home while the keys are held keep other connections from the keys.
+            if touched && keys.is_some() {
+                exec.limits += asked.limits().unwrap_or_default();
+                if exec.limits > HELD_LIMITS {
+                    out.fault(&Fault::wrong(format!(
+                        "not run: expected at most {HELD_LIMITS} limits to be asked about between the first and the \
+                         last command on keys of one EXEC"
+                    )));
+                    continue;
+                }
+            }
+            if !commands::ask_now(shared, &asked, keys.as_deref_mut(), out) {
+                return Ran::Until(asked);
+            }
+        }
+        Ran::All
+    }
+
+    /// Writes the replies, and what TLS buffered of them, once everything they report is kept. The first attempt needs
+    /// no timer.
+    async fn write(&mut self) -> io::Result<()> {
+        // Decisions made while the home was away say so in their replies. Otherwise it is unknown whether the replies
+        // will hold, and the client only learns that the connection has ended.
+        if !self.out.bytes.is_empty() && self.shared.engine.settled().await.is_err() && !self.away {
+            return Err(io::Error::other("what was decided could not be kept"));
+        }
+        let (stream, bytes) = (&mut self.stream, &self.out.bytes);
+        let mut written = 0;
+        let first = poll_fn(|context| {
+            if !bytes.is_empty() {
+                match Pin::new(&mut *stream).poll_write(context, bytes) {
+                    Poll::Ready(some) => written = some?,
+                    Poll::Pending => return Poll::Ready(Ok(false)),
+                }
+            }
+            if written < bytes.len() {
+                return Poll::Ready(Ok(false));
+            }
+            match Pin::new(&mut *stream).poll_flush(context) {
+                Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| true)),
+                Poll::Pending => Poll::Ready(Ok(false)),
+            }
+        });
+        if !first.await? {
+            // Replies that are not read at once are counted in the shared buffers, as long commands are.
+            let mut hold = BufferLease::default();
+            if !hold.keep_replies(&self.shared.buffers, self.out.bytes.capacity()) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            let rest = async {
+                self.stream.write_all(&self.out.bytes[written..]).await?;
+                self.stream.flush().await
+            };
+            timeout(WRITE_STALL, rest).await??;
+        }
+        self.out.bytes.clear();
+        self.out.bytes.shrink_to(WRITE_KEPT);
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! Decodes bytes to commands: arrays of bulk strings, and the inline PING of redis-benchmark.
+//!
+//! Nothing is copied and nothing is reserved for a length that was only announced: arguments are places in the bytes
+//! that have arrived. Everything that Redis reports as a protocol error is one here, in the same words.
+
+use std::fmt;
+
+/// Bounds on one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Arguments of a command, including its name.
+    pub(crate) args: usize,
+    /// Bytes of an argument.
+    pub(crate) arg: usize,
+    /// Bytes of a command.
+    pub(crate) command: usize,
+}
+
+impl Bounds {
+    /// For callers with a scope: the longest legal calls are those of 32 rolling limits, with 170 arguments, and those
+    /// that load Tollgate's own library.
+    pub(crate) const KNOWN: Self = Self { args: 256, arg: 192 << 10, command: 256 << 10 };
+    /// For callers that have not logged in, where that is required.
+    pub(crate) const UNKNOWN: Self = Self { args: 10, arg: 16 << 10, command: 64 << 10 };
+}
+
+/// The longest inline command, and the longest line that announces a length.
+pub(crate) const MAX_LINE: usize = 64;
+
+/// The place of an argument in the bytes.
+pub(crate) type Place = std::ops::Range<usize>;
+
+/// What the bytes begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// A command with its arguments in the places; the bytes it took.
+    Command(usize),
+    /// Nothing to answer, such as an empty array; the bytes it took.
+    Nothing(usize),
+    /// More bytes are needed.
+    Incomplete,
+}
+
+/// A protocol error, after which the connection cannot continue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// The number of arguments is not valid, or too large.
+    Count,
+    /// The length of an argument is not valid, or too large.
+    Length,
+    /// An argument does not begin with `$`.
+    Dollar(u8),
+    /// An argument does not end where it should.
+    End,
+    /// A line that announces a length does not end.
+    Line,
+    /// The command as a whole is too long.
+    Long,
+    /// Bytes that are not an array. PING is the only inline command, since browsers can be made to send lines.
+    Inline,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Protocol error: ")?;
+        match self {
+            Self::Count => f.write_str("invalid multibulk length"),
+            Self::Length => f.write_str("invalid bulk length"),
+            Self::Dollar(found) => write!(f, "expected '$', got '{}'", found.escape_ascii()),
+            Self::End => f.write_str("expected CRLF after an argument"),
+            Self::Line => f.write_str("too big mbulk count string"),
+            Self::Long => f.write_str("too big command"),
+            Self::Inline => f.write_str("expected an array of bulk strings; of inline commands only PING is taken"),
+        }
+    }
+}
+
+/// Decodes the command that `bytes` begin with; its arguments are put into `places`, which is cleared first.
+#[inline]
+pub(crate) fn decode(bytes: &[u8], bounds: &Bounds, places: &mut Vec<Place>) -> Result<Frame, Mistake> {
+    places.clear();
+    match bytes.first() {
+        None => Ok(Frame::Incomplete),
+        Some(b'*') => array(bytes, bounds, places),
+        Some(_) => inline(bytes, places),
+    }
+}
+
+#[inline]
+fn array(bytes: &[u8], bounds: &Bounds, places: &mut Vec<Place>) -> Result<Frame, Mistake> {
+    let Some((count, mut at)) = number(bytes, 1)? else { return Ok(Frame::Incomplete) };
+    let count = count.ok_or(Mistake::Count)?;
+    if count <= 0 {
+        return Ok(Frame::Nothing(at));
+    }
+    if count > bounds.args as i64 {
+        return Err(Mistake::Count);
+    }
+    for _ in 0..count {
+        match bytes.get(at) {
+            None => return Ok(Frame::Incomplete),
+            Some(b'$') => {}
+            Some(other) => return Err(Mistake::Dollar(*other)),
+        }
+        let Some((len, start)) = number(bytes, at + 1)? else { return Ok(Frame::Incomplete) };
+        let len = len.and_then(|len| usize::try_from(len).ok()).ok_or(Mistake::Length)?;
+        if len > bounds.arg {
+            return Err(Mistake::Length);
+        }
+        let end = start + len;
+        if end + 2 > bounds.command {
+            return Err(Mistake::Long);
+        }
+        match bytes.get(end..) {
+            Some([b'\r', b'\n', ..]) => {}
+            Some([] | [b'\r']) | None => return Ok(Frame::Incomplete),
+            Some(_) => return Err(Mistake::End),
+        }
+        places.push(start..end);
+        at = end + 2;
+    }
+    Ok(Frame::Command(at))
+}
+
+/// Returns the number in the line that begins at `at`, and where the next line begins; `None` while the line has no
+/// end. The number is `None` if the line is not a number.
+#[inline]
+fn number(bytes: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mistake> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let (mut value, mut digits) = (0i64, 0);
+    // Nearly all have one to five digits.
+    for (place, byte) in rest.iter().enumerate().take(MAX_LINE) {
+        match byte {
+            b'0'..=b'9' if digits < 10 => {
+                value = value * 10 + i64::from(byte - b'0');
+                digits += 1;
+            }
+            b'\r' if digits > 0 && (value != 0 || digits == 1) && (digits == 1 || rest[0] != b'0') => {
+                return match rest.get(place + 1) {
+                    None => Ok(None),
+                    Some(b'\n') => Ok(Some((Some(value), at + place + 2))),
+                    Some(_) => Ok(Some((None, at + place + 2))),
+                };
+            }
+            _ => return other_line(rest, at),
+        }
+    }
+    if rest.len() >= MAX_LINE { Err(Mistake::Line) } else { Ok(None) }
+}
+
+/// Parses a line that is not digits alone: `-1` is a number too.
+#[cold]
+fn other_line(rest: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mistake> {
+    let line = rest.iter().take(MAX_LINE).position(|byte| *byte == b'\r');
+    let Some(end) = line else {
+        return if rest.len() >= MAX_LINE { Err(Mistake::Line) } else { Ok(None) };
+    };
+    if rest.get(end + 1).is_none() {
+        return Ok(None);
+    }
+    let negative = rest[..end].strip_prefix(b"-").filter(|digits| {
+        !digits.is_empty() && digits.len() < 19 && digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit)
+    });
+    Ok(Some((negative.map(|_| -1), at + end + 2)))
+}
+
+/// Decodes a line that is not an array.
+fn inline(bytes: &[u8], places: &mut Vec<Place>) -> Result<Frame, Mistake> {
+    let Some(end) = bytes.iter().take(MAX_LINE).position(|byte| *byte == b'\n') else {
+        // A line that can no longer become PING is rejected at once.
+        let is_ping = b"PING\r".get(..bytes.len()).is_some_and(|start| bytes.eq_ignore_ascii_case(start));
+        return if is_ping || bytes == b"\r" { Ok(Frame::Incomplete) } else { Err(Mistake::Inline) };
+    };
+    let line = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
+    if line.is_empty() {
+        return Ok(Frame::Nothing(end + 1));
+    }
+    if !line.eq_ignore_ascii_case(b"PING") {
+        return Err(Mistake::Inline);
+    }
+    places.push(0..line.len());
+    Ok(Frame::Command(end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<(Frame, Vec<&[u8]>), Mistake> {
+        let mut places = Vec::new();
+        let frame = decode(bytes, &Bounds::KNOWN, &mut places)?;
+        Ok((frame, places.into_iter().map(|place| &bytes[place]).collect()))
+    }
+
+    #[test]
+    fn commands_are_read_wherever_the_bytes_are_cut() {
+        let whole = b"*3\r\n$8\r\nTG.CHECK\r\n$1\r\nk\r\n$7\r\n100/min\r\n*1\r\n$4\r\nPING\r\n";
+        let first = whole.len() - 14;
+        assert_eq!(read(whole), Ok((Frame::Command(first), vec![&b"TG.CHECK"[..], b"k", b"100/min"])));
+        for cut in 0..first {
+            assert_eq!(read(&whole[..cut]).map(|read| read.0), Ok(Frame::Incomplete), "cut at {cut}");
+        }
+        assert_eq!(read(&whole[first..]), Ok((Frame::Command(14), vec![&b"PING"[..]])));
+    }
+
+    #[test]
+    fn empty_commands_and_arguments_are_no_mistakes() {
+        assert_eq!(read(b"*0\r\n"), Ok((Frame::Nothing(4), vec![])));
+        assert_eq!(read(b"*-1\r\n"), Ok((Frame::Nothing(5), vec![])));
+        assert_eq!(read(b"\r\nPING\r\n").map(|read| read.0), Ok(Frame::Nothing(2)));
+        assert_eq!(read(b"*1\r\n$0\r\n\r\n"), Ok((Frame::Command(10), vec![&b""[..]])));
+    }
+
+    #[test]
+    fn of_inline_commands_ping_alone_is_taken() {
+        assert_eq!(read(b"PING\r\n"), Ok((Frame::Command(6), vec![&b"PING"[..]])));
+        assert_eq!(read(b"ping\n"), Ok((Frame::Command(5), vec![&b"ping"[..]])));
+        for cut in 1..5 {
+            assert_eq!(read(&b"PING\r\n"[..cut]).map(|read| read.0), Ok(Frame::Incomplete));
+        }
+        for line in
+            ["POST / HTTP/1.1\r\n", "GET", "P\r\n", "Host: x\r\n", "GET / HTTP/1.1\r\nHost: a\r\n", "PINGS", "PING\rx"]
+        {
+            assert_eq!(read(line.as_bytes()), Err(Mistake::Inline), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn mistakes_have_the_words_of_redis() {
+        for (bytes, mistake, words) in [
+            (&b"*x\r\n"[..], Mistake::Count, "invalid multibulk length"),
+            (b"*257\r\n", Mistake::Count, "invalid multibulk length"),
+            (b"*99999999999999999999\r\n", Mistake::Count, "invalid multibulk length"),
+            (b"*1\r\n:1\r\n", Mistake::Dollar(b':'), "expected '$', got ':'"),
+            (b"*1\r\n$-1\r\n", Mistake::Length, "invalid bulk length"),
+            (b"*1\r\n$1000000\r\n", Mistake::Length, "invalid bulk length"),
+            (b"*1\r\n$4\r\nPINGxx", Mistake::End, "expected CRLF after an argument"),
+        ] {
+            let found = read(bytes).unwrap_err();
+            assert_eq!(found, mistake);
+            assert_eq!(found.to_string(), format!("Protocol error: {words}"));
+        }
+        assert_eq!(read(&[b"*".as_slice(), &[b'1'; 70]].concat()), Err(Mistake::Line));
+    }
+}

@@ -1,0 +1,25 @@
+//! The front-end for Redis clients: commands in, replies out, over RESP2 or RESP3.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `decode.rs` | bytes as commands, within bounds |
+//! | `writer.rs` | replies as bytes |
+//! | `session.rs` | the state of a connection |
+//! | `clients.rs` | all connections, as CLIENT LIST shows them |
+//! | `connection.rs` | one connection: read, answer, write |
+//! | `batch.rs` | consecutive checks, decided by one call |
+//! | `commands/` | the commands, one line each in the table |
+
+mod batch;
+pub(crate) mod clients;
+pub(crate) mod commands;
+mod connection;
+pub(crate) mod decode;
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod patience;
+pub(crate) mod session;
+pub(crate) mod writer;
+
+pub(crate) use connection::serve;

@@ -1,0 +1,11 @@
+//! The front-end for Redis clients beside a redis-server: the same bytes to both.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `commands.rs` | what stock clients say when they connect |
+//! | `frames.rs` | frames at the edge of the protocol, and mistakes in it |
+//! | `wire.rs` | raw connections |
+
+mod commands;
+mod frames;
+mod wire;

@@ -1,0 +1,37 @@
+//! The engine of a Tollgate server: front-ends put their questions to the [`Engine`], whichever home decides.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `engine/` | the engine: answers every question of a front-end |
+//! | `question.rs` | questions and answers |
+//! | `policies/` | policies by name and by text, and their rules beside the limits |
+//! | `rule.rs` | the rule that decided a key |
+//! | `home.rs` | the embedded store, or another one |
+//! | `persist/`, `upkeep.rs` | persistence across restarts; the thread that writes snapshots |
+//! | `counts/` | decisions counted by policy and limit |
+//! | `alerts/` | keys that come near their limits |
+//! | `usage/` | the usage of keys |
+//! | `watch.rs` | which of these observe the decisions of a policy |
+//! | `ops.rs` | the parts that serve the operators of a server |
+
+mod alerts;
+pub mod counts;
+mod engine;
+mod home;
+mod ops;
+pub mod persist;
+mod policies;
+mod question;
+mod rule;
+mod upkeep;
+pub mod usage;
+mod watch;
+
+pub use counts::{PolicyCounters, Whose};
+pub use engine::{Adopted, Engine, Facts, HomeStats, Recovered, moment};
+pub use home::Home;
+pub use ops::{Collector, Ops, OpsError};
+pub use policies::{Flips, Generation, GenerationError, Known, Policies};
+pub use question::{Answer, Ask, Part, Question, Tells, Verdict};
+pub use rule::Rule;
+pub use upkeep::Upkeep;

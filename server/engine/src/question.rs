@@ -1,0 +1,129 @@
+//! The questions that the engine answers, parsed and valid, and its answers.
+
+use std::sync::Arc;
+
+use tollgate_kernel::{Cost, Decision, Detail, Mode, Request, Timestamp, Together};
+
+use crate::home::HomePolicy;
+use crate::policies::Known;
+use crate::rule::Rule;
+
+/// A question to the engine.
+#[derive(Debug)]
+pub enum Question {
+    /// Decides a request.
+    Check(Ask),
+    /// Resets a key under a policy.
+    Reset(Part),
+    /// Refunds what is still held of units charged at a time.
+    Refund {
+        /// The key and its policy.
+        part: Part,
+        /// The number of units.
+        units: Cost,
+        /// When they were charged.
+        at: Timestamp,
+    },
+    /// Decides several parts, all or none.
+    All(Vec<Part>),
+}
+
+impl Question {
+    /// Returns the number of limits it concerns.
+    pub fn limits(&self) -> usize {
+        let limits = |part: &Part| part.known.policy.limits().len();
+        match self {
+            Self::Check(ask) => limits(&ask.part),
+            Self::Reset(part) | Self::Refund { part, .. } => limits(part),
+            Self::All(parts) => parts.iter().map(limits).sum(),
+        }
+    }
+}
+
+/// A key under a policy, and a number of units.
+#[derive(Debug)]
+pub struct Part {
+    /// The policy.
+    pub known: Arc<Known>,
+    /// The key.
+    pub key: Vec<u8>,
+    /// The number of units.
+    pub cost: Cost,
+}
+
+impl Part {
+    /// Returns the part as homes decide it.
+    pub(crate) fn at_home(&self) -> (HomePolicy<'_>, &[u8], Cost) {
+        (self.known.at_home(), &self.key, self.cost)
+    }
+}
+
+/// A request to decide.
+#[derive(Debug)]
+pub struct Ask {
+    /// The key under its policy.
+    pub part: Part,
+    /// The mode, if not the policy's own.
+    pub mode: Option<Mode>,
+    /// Whether nothing is charged.
+    pub peek: bool,
+    /// How much of the decision is returned.
+    pub tells: Tells,
+}
+
+impl Ask {
+    /// Returns the request for the kernel.
+    pub fn request(&self) -> Request {
+        Request { mode: self.mode, peek: self.peek, ..Request::cost(self.part.cost) }
+    }
+}
+
+/// How much of a decision is returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tells {
+    /// The flat reply.
+    #[default]
+    Flat,
+    /// Also what was charged, the next wait and the time.
+    Rest,
+    /// Also the details of each limit.
+    Full,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Answer {
+    /// A decision, and the rule that made it.
+    Decided(Verdict),
+    /// Several decisions, all or none; and the rules that made them, unless the limits alone did.
+    Together(Together, Vec<Verdict>),
+    /// The number of units refunded.
+    Units(u64),
+    /// The reset is done.
+    Done,
+}
+
+/// A decision, and the rule that made it.
+#[derive(Debug)]
+pub struct Verdict {
+    /// The decision.
+    pub decision: Decision,
+    /// The details of each limit, if they were requested.
+    pub details: Vec<Detail>,
+    /// The rule that made it.
+    pub rule: Rule,
+    /// The override that was applied instead of the policy's limits.
+    pub overriding: Option<Arc<Known>>,
+}
+
+impl Verdict {
+    /// Returns the verdict of a policy without rules.
+    pub fn plain(decision: Decision, details: Vec<Detail>) -> Self {
+        Self { decision, details, rule: Rule::Policy, overriding: None }
+    }
+
+    /// Returns the policy whose limits were applied.
+    pub fn asked<'a>(&'a self, known: &'a Known) -> &'a Known {
+        self.overriding.as_deref().unwrap_or(known)
+    }
+}

@@ -1,0 +1,50 @@
+//! A call of a dialect.
+
+use tollgate_dialects::{Action, Call, Clock, Dialect, Wording};
+
+use crate::table::entry_bytes;
+
+/// The dialect that takes several keys, each with a limit of its own.
+pub(crate) const ROLLING: &str = "rolling";
+
+/// A call of a dialect that has been parsed and is valid.
+#[derive(Debug)]
+pub struct DialectCall {
+    /// The dialect that was called.
+    pub dialect: &'static Dialect,
+    /// The parsed call.
+    pub call: Call,
+    /// The selected database.
+    pub db: u8,
+    /// The keys as they were sent, for forwarding to a home elsewhere.
+    pub keys: Vec<Vec<u8>>,
+    /// The arguments as they were sent.
+    pub args: Vec<Vec<u8>>,
+    /// The wording of its reply.
+    pub wording: Wording,
+}
+
+impl DialectCall {
+    /// Returns the scope that separates its state from others within its key.
+    pub(crate) fn scope(&self) -> Vec<u8> {
+        match self.call.clock() {
+            Clock::Home => Vec::new(),
+            // The dialect's name alone, if the dialect has no namespaces.
+            Clock::Caller(_) if self.keys.iter().any(|key| key == self.call.state_key()) => {
+                self.dialect.name.as_bytes().to_vec()
+            }
+            Clock::Caller(_) => [self.dialect.name.as_bytes(), b" ", self.call.state_key()].concat(),
+        }
+    }
+
+    /// Returns an estimate, never too low, of the bytes that the state of new keys takes.
+    pub(crate) fn new_bytes(&self) -> usize {
+        let names = self.keys.iter().map(|key| 2 * entry_bytes(key.len()) + self.call.state_key().len());
+        names.sum::<usize>() + 1_024 + 768 * self.call.policy().limits().len()
+    }
+
+    /// Returns whether it may charge. A call that only reads never takes memory.
+    pub(crate) fn may_charge(&self) -> bool {
+        matches!(self.call.action(), Action::Check(request) if request.cost.get() > 0 && !request.peek)
+    }
+}

@@ -1,0 +1,181 @@
+//! The thread that sends spans to the collector in batches.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use opentelemetry::KeyValue;
+use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter as Otlp, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::client::Client;
+use super::{Settings, TracesError};
+
+/// The most spans that wait to be sent.
+pub(crate) const WAITING: usize = 2_048;
+/// The most spans in one request to the collector.
+const MAX: usize = 512;
+/// How long a span waits for others to fill a batch.
+const GATHER: Duration = Duration::from_secs(1);
+/// The interval at which failures are reported.
+const TELL: Duration = Duration::from_secs(60);
+/// How long a shutdown waits for the last spans to be sent.
+const LAST: Duration = Duration::from_secs(1);
+
+/// The numbers of spans by outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Spans that the collector accepted.
+    pub exported: u64,
+    /// Spans that it did not accept.
+    pub failed: u64,
+    /// Spans that found the queue full.
+    pub dropped: u64,
+}
+
+/// A report that the collector does not accept spans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The reason.
+    pub because: String,
+    /// How many spans were not accepted since the last report.
+    pub spans: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    exported: AtomicU64,
+    failed: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// The queue that spans are put in, and the thread that sends them.
+#[derive(Debug)]
+pub(crate) struct Exporter {
+    spans: Option<Sender<SpanData>>,
+    shared: Arc<Shared>,
+    done: Mutex<mpsc::Receiver<()>>,
+}
+
+type Told = Box<dyn Fn(&Trouble) + Send>;
+
+impl Exporter {
+    pub(crate) fn start(settings: &Settings, told: Told) -> Result<Self, TracesError> {
+        let mut otlp = exporter(&settings.endpoint)?;
+        let service =
+            [KeyValue::new("service.name", settings.service), KeyValue::new("service.version", settings.version)];
+        otlp.set_resource(&Resource::builder_empty().with_attributes(service).build());
+        let (spans, waiting) = channel(WAITING);
+        let (ended, done) = mpsc::sync_channel::<()>(1);
+        let shared = Arc::<Shared>::default();
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(TracesError::System)?;
+        let sending = Sending { otlp, shared: Arc::clone(&shared), told, silent: None, untold: 0 };
+        let thread = std::thread::Builder::new().name("tollgate-traces".to_owned());
+        thread
+            .spawn(move || {
+                runtime.block_on(sending.run(waiting));
+                // Does not wait for a name lookup in progress.
+                runtime.shutdown_background();
+                drop(ended);
+            })
+            .map_err(TracesError::System)?;
+        Ok(Self { spans: Some(spans), shared, done: Mutex::new(done) })
+    }
+
+    /// Puts a span in the queue, or counts it as dropped.
+    pub(crate) fn put(&self, span: SpanData) {
+        if self.spans.as_ref().is_none_or(|spans| spans.try_send(span).is_err()) {
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let Shared { exported, failed, dropped } = &*self.shared;
+        let [exported, failed, dropped] = [exported, failed, dropped].map(|count| count.load(Ordering::Relaxed));
+        Counts { exported, failed, dropped }
+    }
+}
+
+/// Waits for a moment until the last spans are sent.
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        self.spans = None;
+        let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = done.recv_timeout(LAST);
+    }
+}
+
+/// Returns the exporter for a collector.
+fn exporter(endpoint: &str) -> Result<Otlp, TracesError> {
+    let expected = || TracesError::Endpoint("a URL such as http://127.0.0.1:4318".to_owned());
+    let uri: hyper::Uri = endpoint.parse().map_err(|_| expected())?;
+    if uri.scheme_str() != Some("http") {
+        let text =
+            "http://, as spoken to a collector on the same machine; one beside the server can speak TLS further on";
+        return Err(TracesError::Endpoint(text.to_owned()));
+    }
+    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(expected)?;
+    // The path is the protocol's, unless the URL contains another.
+    let path = match uri.path() {
+        "" | "/" => "/v1/traces",
+        path => path,
+    };
+    Otlp::builder()
+        .with_http()
+        .with_http_client(Client)
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(format!("http://{authority}{path}"))
+        // Spans that are not accepted are counted and dropped: the next ones come soon.
+        .with_retry_policy(RetryPolicy::disabled())
+        .build()
+        .map_err(|error| TracesError::Endpoint(format!("a URL such as http://127.0.0.1:4318: {error}")))
+}
+
+struct Sending {
+    otlp: Otlp,
+    shared: Arc<Shared>,
+    told: Told,
+    /// The time of the last report.
+    silent: Option<Instant>,
+    untold: u64,
+}
+
+impl Sending {
+    async fn run(mut self, mut waiting: Receiver<SpanData>) {
+        while let Some(first) = waiting.recv().await {
+            let mut spans = vec![first];
+            // When the queue is closed, the batch is sent without waiting.
+            let gather = async {
+                while spans.len() < MAX
+                    && let Some(span) = waiting.recv().await
+                {
+                    spans.push(span);
+                }
+            };
+            let _ = tokio::time::timeout(GATHER, gather).await;
+            self.send(spans).await;
+        }
+    }
+
+    async fn send(&mut self, spans: Vec<SpanData>) {
+        let count = spans.len() as u64;
+        match self.otlp.export(spans).await {
+            Ok(()) => {
+                self.shared.exported.fetch_add(count, Ordering::Relaxed);
+            }
+            Err(error) => {
+                self.shared.failed.fetch_add(count, Ordering::Relaxed);
+                self.untold += count;
+                if self.silent.is_none_or(|silent| silent.elapsed() >= TELL) {
+                    self.silent = Some(Instant::now());
+                    let spans = std::mem::take(&mut self.untold);
+                    (self.told)(&Trouble { because: error.to_string(), spans });
+                }
+            }
+        }
+    }
+}

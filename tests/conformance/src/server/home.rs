@@ -1,0 +1,148 @@
+//! The vectors through the server: what a client of a limiter would send goes to its dialect; limiters
+//! without one are policies, asked by TG.CHECK.
+
+use tollgate_dialects::{Action, Call, Dialect, Outcome};
+use tollgate_kernel::{Cost, Decision, KeyState, Limit, Micros, Policy, Request, Timestamp, Wait};
+
+use super::wire::{Front, Served};
+use crate::home::{Answer, Home, Refusal};
+use crate::limiters::{Direct, Limiter, Spoken};
+use crate::line::{Operation, Scenario};
+use crate::redis::decision;
+
+/// A server, and the limiter of the scenario that is played.
+pub struct InServer {
+    served: Served,
+    limiter: Option<Running>,
+}
+
+enum Running {
+    Spoken(&'static Spoken, &'static Dialect, Scenario),
+    Direct(&'static Direct, Policy),
+}
+
+impl InServer {
+    /// Opens it.
+    pub fn open() -> Result<Self, Refusal> {
+        Ok(Self { served: Served::open()?, limiter: None })
+    }
+
+    fn spoken(
+        &mut self,
+        spoken: &Spoken,
+        dialect: &Dialect,
+        scenario: &Scenario,
+        operation: &Operation,
+    ) -> Result<Answer, Refusal> {
+        let command = (spoken.speak)(scenario, operation)?;
+        let unit = scenario.unit.unwrap_or(spoken.unit);
+        let home = time(operation.t.saturating_mul(unit.micros()))?;
+        self.served.set(home);
+        let reply = self.served.resp.dialect(dialect.name, &command.keys, &command.args)?;
+        let mut answer = (spoken.understand)(operation, &reply)
+            .ok_or_else(|| Refusal::new(format!("a reply of another form: {reply}")))?;
+        if let Some(look) = spoken.look {
+            let call = read(dialect, &command.keys, &command.args)?;
+            let t = call.time(home)?;
+            let states = self.served.server.states(command.keys.first().map(Vec::as_slice).unwrap_or_default());
+            let mut state = states.into_iter().find(|state| knows(state, call.policy())).unwrap_or_default();
+            let allowed = answer.get("allowed").and_then(serde_json::Value::as_bool);
+            let decision = looked_at(&call, &state, t)
+                .map(|decision| Decision { allowed: allowed.unwrap_or(decision.allowed), ..decision });
+            let cells = state.cells_of(call.policy(), t).to_vec();
+            answer.extend(look(&call, &Outcome { reply, decision }, &cells, t));
+        }
+        Ok(answer)
+    }
+
+    fn direct(&mut self, direct: &Direct, policy: &Policy, operation: &Operation) -> Result<Answer, Refusal> {
+        let cost = operation.n.as_u64().and_then(Cost::new);
+        let cost = cost.ok_or_else(|| Refusal::new("n: expected an integer below 2^53"))?.get().to_string();
+        let unit = direct.unit.micros();
+        let t = time(operation.t.saturating_mul(unit))?;
+        let args = ["COST", &cost, "REST"];
+        let flat = self.served.native(Front::Resp, "tollgate", &[(&operation.key, policy)], &args, t)?;
+        let found = decision(&flat).ok_or_else(|| Refusal::new(format!("a reply of another form: {flat:?}")))?;
+        Ok((direct.answer)(&in_ticks(found, unit)))
+    }
+}
+
+impl Home for InServer {
+    fn scenario(&mut self, scenario: &Scenario) -> Result<(), Refusal> {
+        self.limiter = None;
+        // Another server: nothing is left of what was played before.
+        self.served = Served::open()?;
+        self.limiter = Some(match Limiter::find(&scenario.limiter)? {
+            Limiter::Spoken(spoken) => {
+                let dialect = tollgate_dialects::find(spoken.dialect);
+                let dialect = dialect.ok_or_else(|| Refusal::new(format!("no dialect {:?}", spoken.dialect)))?;
+                // A first call, on a key of its own, tells whether the policy is one.
+                let key = match spoken.name {
+                    "redis_limiter" => b"{api:first}".to_vec(),
+                    _ => b"first".to_vec(),
+                };
+                let first = Operation { t: scenario.start, key, n: 1.into(), want_wait: false };
+                self.spoken(spoken, dialect, scenario, &first)?;
+                self.served = Served::open()?;
+                Running::Spoken(spoken, dialect, scenario.clone())
+            }
+            Limiter::Direct(direct) => Running::Direct(direct, in_micros(direct, scenario)?),
+        });
+        Ok(())
+    }
+
+    fn operation(&mut self, operation: &Operation) -> Result<Answer, Refusal> {
+        let running = self.limiter.take();
+        let answer = match &running {
+            None => Err(Refusal::new("expected a scenario that begins before its operations")),
+            Some(Running::Spoken(spoken, dialect, scenario)) => self.spoken(spoken, dialect, scenario, operation),
+            Some(Running::Direct(direct, policy)) => self.direct(direct, policy, operation),
+        };
+        self.limiter = running;
+        answer
+    }
+}
+
+/// Whether a state is of the policy's limits.
+fn knows(state: &KeyState, policy: &Policy) -> bool {
+    policy.limits().iter().all(|limit| state.each().any(|(held, _)| held.id() == limit.id()))
+}
+
+/// What is left to tell of a decision, from the state it left: a refusal changed nothing, so the same request
+/// waits as long again; until all is as new does not depend on what is asked.
+fn looked_at(call: &Call, state: &KeyState, t: Timestamp) -> Option<Decision> {
+    let Action::Check(request) = call.action() else { return None };
+    Some(state.clone().decide(call.policy(), t, &Request { peek: true, ..*request }))
+}
+
+/// The policy of a scenario in microseconds: its own unit is the tick of the vectors.
+fn in_micros(direct: &Direct, scenario: &Scenario) -> Result<Policy, Refusal> {
+    let limit = (direct.limit)(&scenario.policy)?;
+    let (count, period, options) = limit.rule().numbers();
+    let period = Micros::new(period.get().saturating_mul(direct.unit.micros()));
+    let limit = Limit::build(limit.rule().name(), count, period, &options);
+    let limit = limit.map_err(|problem| Refusal::new(format!("policy: {problem}")))?;
+    Policy::new(vec![limit]).map_err(|error| Refusal::new(format!("policy: {error}")))
+}
+
+/// A decision with its waits in ticks, rounded up: nothing happens between them.
+fn in_ticks(decision: Decision, unit: u64) -> Decision {
+    let ticks =
+        |wait: Wait| wait.span().map_or(Wait::Never, |span| Wait::After(Micros::new(span.get().div_ceil(unit))));
+    Decision {
+        retry_after: ticks(decision.retry_after),
+        next_after: ticks(decision.next_after),
+        reset_after: Micros::new(decision.reset_after.get().div_ceil(unit)),
+        ..decision
+    }
+}
+
+fn read(dialect: &Dialect, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Result<Call, Refusal> {
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+    Ok((dialect.parse)(&keys, &args)?)
+}
+
+fn time(t: u64) -> Result<Timestamp, Refusal> {
+    Timestamp::new(t).ok_or_else(|| Refusal::new("t: expected a time before the year 2255"))
+}

@@ -1,0 +1,68 @@
+//! A clock set back, by however much, lets nothing pass sooner and leaves no more. And it adds at
+//! most one window or refill to a wait: outside uniform mode no limit has one wait longer than the
+//! time after which it is as new when used to the full, and one window more.
+
+use tollgate_kernel::{Cost, Decision, Detail, Limit, Mode, Policy, Request, Timestamp, Wait};
+
+use crate::case::Case;
+use crate::walk::{Verdict, Watch, World, span, walk};
+
+pub(crate) fn check(case: &Case) -> Verdict {
+    let longest = case.stages[0].limits().iter().map(|limit| longest(limit)).collect();
+    walk(case, &mut Clock { longest })
+}
+
+/// The longest a limit may have one wait: used to the full at the start of all windows and slots,
+/// under a clock that is then set back by one window or refill.
+fn longest(limit: &Limit) -> u64 {
+    let Ok(policy) = Policy::new(vec![limit.clone()]) else { return 0 };
+    let mut cells = [limit.fresh()];
+    let t = Timestamp::default();
+    let all = tollgate_kernel::decide(&policy, &mut cells, t, &Request::ONE.peek()).remaining;
+    let full = Request::cost(Cost::new(all.cast_unsigned()).unwrap_or(Cost::ONE)).mode(Mode::Uniform);
+    let used = tollgate_kernel::decide(&policy, &mut cells, t, &full).reset_after.get();
+    let window = match limit.rule().name() {
+        // A refill, and the time in which a full level fades away.
+        "gcra" | "decay" => used,
+        // An entry outlives its interval by half a step.
+        "rolling" => used,
+        _ => limit.period().get(),
+    };
+    used + window
+}
+
+struct Clock {
+    /// A limit's, in policy order.
+    longest: Vec<u64>,
+}
+
+impl Watch for Clock {
+    fn decided(&mut self, world: &World, request: &Request, decision: &Decision, details: &[Detail]) -> Verdict {
+        let uniform = request.mode.unwrap_or(world.policy.mode()) == Mode::Uniform;
+        if uniform {
+            return Ok(());
+        }
+        for ((detail, longest), limit) in details.iter().zip(&self.longest).zip(world.policy.limits()) {
+            let spaced = limit.spacing().map_or(0, |spacing| 2 * spacing.get());
+            if let Some(wait) = span(detail.retry_after)
+                && wait > longest + spaced
+            {
+                return Err(format!("{limit}: wait of {wait}us, at most {longest}us and {spaced}us"));
+            }
+        }
+        // A wait that an earlier step made longer may come out shorter by another.
+        // More than a bucket's burst fits only in an open window, and never once that is over.
+        if world.clock != world.true_time || decision.next_after == Wait::Never {
+            return Ok(());
+        }
+        let period = world.policy.limits()[0].period().get();
+        for back in [1, period / 2, period + 1, 3 * period, self.longest[0] + 1, 3_600_000_000] {
+            let (earlier, _) = world.peek_at(world.clock.saturating_sub(back), request);
+            let waits = (decision.next_after, earlier.next_after);
+            if waits.1 < waits.0 || earlier.remaining > decision.remaining {
+                return Err(format!("set back {back}us: {decision:?} became {earlier:?}"));
+            }
+        }
+        Ok(())
+    }
+}
