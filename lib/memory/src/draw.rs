@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tollgate_kernel::{Cell, Clock, Decision, Limit, Micros, Timestamp};
 
-use crate::held::{Held, Moment};
+use crate::held::{Held, Moment, Wall};
 use crate::ident::Ident;
 use crate::overflow::Overflows;
 use crate::shard::{Expired, Inner, Shard, lock_slot};
@@ -111,9 +111,10 @@ impl Shared {
     ) -> Option<R> {
         let shard = self.shard(ident);
         let mut inner = shard.lock();
-        let own = self.open(effort, shard, &mut inner, when, target, ident);
-        let mut overflows = Overflows::one(self, when);
+        // The slot may be charged until it is locked, by a time after this one: see `not_before_when` below.
         let t = self.time(when, target);
+        let own = self.open(effort, shard, &mut inner, &Times::of(when, t, target.wall), target, ident);
+        let mut overflows = Overflows::one(self, when);
         let at = self.moment(when, target, t);
         let mut drawn = self.draw(&mut inner, &mut overflows, own, target, ident, at)?;
         if drawn.bucket().is_some() && matches!(when, When::Now) {
@@ -128,11 +129,12 @@ impl Shared {
 
     /// Returns the moment at which the target's clock shows `t`. For a time in the past, the time by the other clock is
     /// not known.
-    pub(crate) fn moment(&self, when: When, target: Target<'_>, t: Timestamp) -> Moment {
+    pub(crate) fn moment(&self, when: When, target: Target<'_>, t: Timestamp) -> Moment<'_> {
         match when {
             When::At(t) => Moment::by_one_clock(t, target.wall),
             When::Now => {
-                let (now, wall) = if target.wall { (self.clock.now(), t) } else { (t, self.clock.wall()) };
+                let (now, wall) =
+                    if target.wall { (self.clock.now(), Wall::At(t)) } else { (t, Wall::Unread(&self.clock)) };
                 // A key expires by the steady clock, unless all its limits are aligned to the machine's clock.
                 Moment { filed: t.max(now), now, wall }
             }
@@ -145,15 +147,14 @@ impl Shared {
         effort: Effort,
         shard: &'a Shard,
         inner: &mut Inner,
-        when: When,
+        times: &Times,
         target: Target<'a>,
         ident: Ident,
     ) -> Option<Held<'a>> {
         if shard.find(ident).is_some() {
             return self.open_known(shard, ident);
         }
-        let times = Times::of(when, target.wall);
-        let expired = |seen: &Seen| self.expired(seen, &times);
+        let expired = |seen: &Seen| self.expired(seen, times);
         if effort == Effort::Nowhere {
             // Other keys are forgotten as they were in the original call.
             shard.tidy(inner, &self.budget, &expired);
@@ -201,7 +202,7 @@ impl Shared {
         own: Option<Held<'a>>,
         target: Target<'a>,
         ident: Ident,
-        at: Moment,
+        at: Moment<'_>,
     ) -> Option<Drawn<'a>> {
         let Some(mut held) = own else { return self.draw_shared(overflows, target, ident, at) };
         let may_begin = !held.may_share() || !self.overflow.is_used(target.space);
@@ -258,7 +259,7 @@ impl Shared {
         overflows: &mut Overflows<'a>,
         target: Target<'a>,
         ident: Ident,
-        at: Moment,
+        at: Moment<'_>,
     ) -> Option<Drawn<'a>> {
         let limits = target.policy.limits().to_vec();
         let (bucket, cells) = self.draw_bucket(overflows, target, limits, ident, at)?;
@@ -277,7 +278,7 @@ impl Shared {
         held: &mut Held<'_>,
         target: Target<'_>,
         ident: Ident,
-        (places, at): (&[Option<usize>], Moment),
+        (places, at): (&[Option<usize>], Moment<'_>),
     ) -> Option<(Vec<Option<Cell>>, bool)> {
         let missing = || target.policy.limits().iter().zip(places).map(|(limit, place)| (limit, place.is_none()));
         let fresh = || missing().map(|(limit, is_new)| is_new.then(|| limit.fresh())).collect();
@@ -303,7 +304,7 @@ impl Shared {
         target: Target<'a>,
         limits: Vec<Arc<Limit>>,
         ident: Ident,
-        at: Moment,
+        at: Moment<'_>,
     ) -> Option<(Bucket<'a>, Vec<Cell>)> {
         let own = (limits.len() == target.policy.limits().len()).then_some(target.limits().1).flatten();
         let (ident, mut held, inner) = overflows.open(target.space, ident)?;
@@ -335,7 +336,7 @@ impl Shared {
         overflows: &mut Overflows<'a>,
         drawn: Drawn<'a>,
         changed: bool,
-        at: Moment,
+        at: Moment<'_>,
     ) -> bool {
         let Collected { target, mut cells, own, is_whole, bucket } = match drawn {
             Drawn::Own(held, target) if changed => return held.put_own(inner, target.space, at),

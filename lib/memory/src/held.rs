@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use tollgate_kernel::{Cell, KeyState, Limit, MAX_OTHER_LIMITS, Timestamp};
+use tollgate_kernel::{Cell, Clock, KeyState, Limit, MAX_OTHER_LIMITS, Timestamp};
 
 use crate::budget::Budget;
+use crate::clock::Source;
 use crate::record::{self, Mirror, Record};
 use crate::shard::{Inner, Shard};
 use crate::shared::Shared;
@@ -17,31 +18,49 @@ use crate::space::{Space, is_aligned};
 
 /// The time by both clocks. Limits that are aligned to the machine's clock are decided by that clock and others by the
 /// steady one, and a key may have both kinds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+#[derive(Clone, Copy)]
+pub(crate) struct Moment<'a> {
     /// The time from which the expiry of the key is computed.
     pub(crate) filed: Timestamp,
     pub(crate) now: Timestamp,
-    pub(crate) wall: Timestamp,
+    pub(crate) wall: Wall<'a>,
 }
 
-impl Moment {
+/// The time by the machine's clock. It is read only where an aligned limit is judged by it: most keys have none, and
+/// reading that clock is a tenth of the work for a new key.
+#[derive(Clone, Copy)]
+pub(crate) enum Wall<'a> {
+    At(Timestamp),
+    Unread(&'a Source),
+}
+
+impl Wall<'_> {
+    fn read(self) -> Timestamp {
+        match self {
+            Self::At(t) => t,
+            Self::Unread(clock) => clock.wall(),
+        }
+    }
+}
+
+impl Moment<'_> {
     /// Creates a moment in the past at which both clocks show `t`.
     pub(crate) const fn at(t: Timestamp) -> Self {
-        Self { filed: t, now: t, wall: t }
+        Self { filed: t, now: t, wall: Wall::At(t) }
     }
 
     /// Creates a moment in the past by one of the clocks. The time by the other clock is not known, so nothing counts
     /// as expired by that clock.
     pub(crate) fn by_one_clock(t: Timestamp, is_wall: bool) -> Self {
         let other = Timestamp::default();
-        if is_wall { Self { filed: t, now: other, wall: t } } else { Self { filed: t, now: t, wall: other } }
+        let (now, wall) = if is_wall { (other, t) } else { (t, other) };
+        Self { filed: t, now, wall: Wall::At(wall) }
     }
 
     /// Returns whether a cell still matters. A limit that is aligned to the machine's clock may have been charged by
     /// either clock.
     pub(crate) fn remembers(&self, limit: &Limit, cell: &Cell) -> bool {
-        limit.remembers(cell, self.now) || is_aligned(limit) && limit.remembers(cell, self.wall)
+        limit.remembers(cell, self.now) || is_aligned(limit) && limit.remembers(cell, self.wall.read())
     }
 }
 
@@ -178,7 +197,7 @@ impl<'a> Held<'a> {
     }
 
     /// Returns the number of cells that a limit finds under any numbers and that still matter.
-    pub(crate) fn cells_of(&self, limit: &Limit, at: Moment) -> usize {
+    pub(crate) fn cells_of(&self, limit: &Limit, at: Moment<'_>) -> usize {
         let found = self.record.each(&self.space.own).filter(|found| finds(limit, *found, false));
         found.filter(|(held, cell)| at.remembers(held, cell)).count()
     }
@@ -189,7 +208,7 @@ impl<'a> Held<'a> {
     }
 
     /// Removes the expired cells of a key with a state of many limits.
-    fn forget_expired(&mut self, at: Moment) {
+    fn forget_expired(&mut self, at: Moment<'_>) {
         if self.had_record && !self.record.is_own() {
             let mut state = self.record.take_state(&self.space.own);
             state.retain(|limit, cell| at.remembers(limit, cell));
@@ -199,13 +218,13 @@ impl<'a> Held<'a> {
 
     /// Returns whether the key can keep these limits in addition to its other cells. Callers choose texts, so a key
     /// keeps at most [`MAX_OTHER_LIMITS`] others.
-    pub(crate) fn has_place_for(&mut self, limits: &[Arc<Limit>], at: Moment) -> bool {
+    pub(crate) fn has_place_for(&mut self, limits: &[Arc<Limit>], at: Moment<'_>) -> bool {
         self.forget_expired(at);
         self.others(limits, at) <= MAX_OTHER_LIMITS
     }
 
     /// Returns the number of cells that belong to none of these limits and still matter.
-    fn others(&self, limits: &[Arc<Limit>], at: Moment) -> usize {
+    fn others(&self, limits: &[Arc<Limit>], at: Moment<'_>) -> usize {
         others(self.record.each(&self.space.own), limits, self.is_exact, at).count()
     }
 
@@ -225,7 +244,7 @@ impl<'a> Held<'a> {
         (limits, own): (&[Arc<Limit>], Option<&Space>),
         places: &[Option<usize>],
         new: &[Option<Cell>],
-        at: Moment,
+        at: Moment<'_>,
     ) -> bool {
         let others = self.others(limits, at);
         let becomes_own = own.filter(|_| others == 0);
@@ -305,14 +324,14 @@ impl<'a> Held<'a> {
     }
 
     /// Puts the key back after nothing was charged; at most a clock was corrected.
-    pub(crate) fn leave(self, inner: &mut Inner, at: Moment) {
+    pub(crate) fn leave(self, inner: &mut Inner, at: Moment<'_>) {
         self.put_back(inner, at, None);
     }
 
     /// Puts the key back with all its cells where they were: nothing was charged, or there was no memory for anything
     /// else. `alone` is the space that packs a cell which was charged under other numbers. Returns whether the key
     /// could be kept like this; if not, it is unchanged.
-    pub(crate) fn put_back(mut self, inner: &mut Inner, at: Moment, alone: Option<&'a Space>) -> bool {
+    pub(crate) fn put_back(mut self, inner: &mut Inner, at: Moment<'_>, alone: Option<&'a Space>) -> bool {
         if self.new.is_some() {
             self.release(inner);
             self.shard.unplace(self.locked);
@@ -350,7 +369,7 @@ impl<'a> Held<'a> {
         (limits, own): (&[Arc<Limit>], Option<&'a Space>),
         places: &[Option<usize>],
         cells: Vec<Cell>,
-        at: Moment,
+        at: Moment<'_>,
     ) -> bool {
         let mut state = self.record.take_state(&self.space.own);
         for ((limit, place), cell) in limits.iter().zip(places).zip(cells) {
@@ -378,7 +397,7 @@ impl<'a> Held<'a> {
 
     /// Stores the cells of its record, which are those of a space's own policy, in two words if they fit. Returns
     /// whether they could be kept; if not, the key is unchanged.
-    pub(crate) fn put_own(mut self, inner: &mut Inner, space: &'a Space, at: Moment) -> bool {
+    pub(crate) fn put_own(mut self, inner: &mut Inner, space: &'a Space, at: Moment<'_>) -> bool {
         self.space = space;
         let form = Form { rank: space.rank, boxed: true, shares: self.shares };
         let cell = self.record.own_cells().first().filter(|_| space.packs);
@@ -395,7 +414,7 @@ impl<'a> Held<'a> {
     }
 
     /// Stores cells with their limits.
-    fn put_mixed(mut self, inner: &mut Inner, mut state: KeyState, at: Moment) -> bool {
+    fn put_mixed(mut self, inner: &mut Inner, mut state: KeyState, at: Moment<'_>) -> bool {
         state.shrink();
         let bytes = record::mixed_record_bytes(state.each(), self.space.is_callers);
         if self.index.is_none() && !self.take(inner, bytes) {
@@ -409,7 +428,13 @@ impl<'a> Held<'a> {
 
     /// Replaces the whole state of the key; returns whether there was enough memory. If not, the key is unchanged.
     /// `own` is the space of a policy with exactly the limits of the state.
-    pub(crate) fn put_state(mut self, inner: &mut Inner, own: Option<&'a Space>, state: KeyState, at: Moment) -> bool {
+    pub(crate) fn put_state(
+        mut self,
+        inner: &mut Inner,
+        own: Option<&'a Space>,
+        state: KeyState,
+        at: Moment<'_>,
+    ) -> bool {
         let bytes = match own {
             Some(_) => record::own_record_bytes(state.each().map(|(_, cell)| cell).collect::<Vec<_>>().into_iter()),
             None => record::mixed_record_bytes(state.each(), self.space.is_callers),
@@ -451,7 +476,7 @@ impl<'a> Held<'a> {
     }
 
     /// Stores the record and makes the slot refer to it.
-    fn file(mut self, form: Form, at: Moment) {
+    fn file(mut self, form: Form, at: Moment<'_>) {
         let Some(index) = self.index else { return };
         let expires = at.filed.plus(self.record.expires_after(&self.space.own, at.filed));
         self.record.count(self.budget, self.reserved, self.space.is_callers);
@@ -498,7 +523,7 @@ fn others<'a>(
     cells: impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)>,
     limits: &'a [Arc<Limit>],
     is_exact: bool,
-    at: Moment,
+    at: Moment<'_>,
 ) -> impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)> {
     let is_asked = move |found| limits.iter().any(|own| finds(own, found, is_exact));
     cells.filter(move |(limit, cell)| !is_asked((limit, cell)) && at.remembers(limit, cell))

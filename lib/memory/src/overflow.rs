@@ -182,7 +182,7 @@ impl<'a> Overflows<'a> {
             return None;
         }
         let (shared, (shard, budget), both) = (self.shared, self.shared.overflow.shard(space), self.both);
-        let (when, times) = (self.when, Times::of(self.when, space.wall));
+        let (when, times) = (self.when, Times::unread(self.when, space.wall));
         let inner = self.inner(space);
         let held = match shard.find(bucket) {
             Some((slot, _)) => Held::known(shared, shard, budget, lock_slot(slot))?,
@@ -206,7 +206,7 @@ impl<'a> Overflows<'a> {
     pub(crate) fn make(&mut self, space: &'a Space, ident: Ident, protected: &mut Vec<u64>) {
         let bucket = bucket_of(&self.shared.facts.secret, space, ident);
         let (shared, (shard, budget)) = (self.shared, self.shared.overflow.shard(space));
-        let times = Times::of(self.when, space.wall);
+        let times = Times::unread(self.when, space.wall);
         let inner = self.inner(space);
         if shard.find(bucket).is_none() {
             let expired = |seen: &Seen| !protected.contains(&seen.print) && shared.expired(seen, &times);

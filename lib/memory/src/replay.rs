@@ -19,7 +19,7 @@ use crate::ident::Ident;
 use crate::memory::{Memory, Prepared, Refunded};
 use crate::overflow::Overflows;
 use crate::shard::lock_slot;
-use crate::shared::{Room, Shared, Target, When};
+use crate::shared::{Room, Shared, Target, Times, When};
 
 /// The state of a key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -213,8 +213,8 @@ impl Shared {
         if state.is_empty() && shard.find(ident).is_none() {
             return true;
         }
-        let when = When::At(state.latest());
-        let Some(mut held) = self.open(Effort::Everywhere, shard, &mut inner, when, target, ident) else {
+        let times = Times::at(state.latest(), target.wall);
+        let Some(mut held) = self.open(Effort::Everywhere, shard, &mut inner, &times, target, ident) else {
             return false;
         };
         if state.is_empty() {

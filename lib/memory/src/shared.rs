@@ -64,8 +64,17 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Returns the times for an operation at `when`.
-    pub(crate) fn of(when: When, wall: bool) -> Self {
+    /// Returns the times for an operation at `when`, for which one of the clocks was just read and showed `t`.
+    pub(crate) fn of(when: When, t: Timestamp, wall: bool) -> Self {
+        match when {
+            When::Now if wall => Self { wall: t.into(), ..Self::default() },
+            When::Now => Self { now: t.into(), ..Self::default() },
+            When::At(t) => Self::at(t, wall),
+        }
+    }
+
+    /// Returns the times for an operation at `when`; the clocks are read when they are needed.
+    pub(crate) fn unread(when: When, wall: bool) -> Self {
         match when {
             When::Now => Self::default(),
             When::At(t) => Self::at(t, wall),

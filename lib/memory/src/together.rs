@@ -21,7 +21,7 @@ struct Place<'a> {
     target: Target<'a>,
     shard: usize,
     units: u64,
-    at: Moment,
+    at: Moment<'a>,
 }
 
 impl Shared {
