@@ -19,7 +19,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `call.rs` | a parsed call, and how it is run |
-//! | `reply.rs`, `error.rs` | replies and errors |
+//! | `reply.rs`, `output.rs`, `error.rs` | replies, outputs of unknown scripts, and errors |
 //! | `number.rs`, `arguments.rs` | numbers exactly as written, and parsing them |
 //! | `slot_window.rs`, `ar1.rs` | seed 000; what they share is in `slotted.rs` |
 //! | `api_counter.rs` | seed 001 |
@@ -36,6 +36,7 @@ mod call;
 mod error;
 mod fixed_window;
 mod number;
+mod output;
 mod reply;
 mod rolling;
 mod rolling_options;
@@ -51,6 +52,7 @@ mod token_bucket;
 pub use api_counter::Usage;
 pub use call::{Action, Call, Clock, Convention, Outcome, Wording};
 pub use error::DialectError;
+pub use output::Output;
 pub use reply::Reply;
 pub use rolling::RollingResult;
 pub use rolling_options::{RollingLimit, RollingOptions};

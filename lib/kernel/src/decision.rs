@@ -78,6 +78,7 @@ impl Decision {
     }
 
     /// Returns the decision that refuses a request which no store decided; the caller may retry after `wait`.
+    #[inline]
     pub const fn closed(wait: Micros, at: Timestamp) -> Self {
         Self {
             allowed: false,

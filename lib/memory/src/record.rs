@@ -323,18 +323,11 @@ impl Mirror {
         if t >= until || until.since(t) > near || !is_plain(policy, request) {
             return None;
         }
-        let wait = Wait::After(until.since(t));
         Some(Decision {
-            allowed: false,
-            granted: 0,
-            charged: 0,
-            remaining: 0,
-            retry_after: wait,
-            next_after: wait,
             reset_after: self.expires.since(t),
             limited_by: Some(by as usize),
-            at: t,
             source: Source::Home,
+            ..Decision::closed(until.since(t), t)
         })
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use redis::Value;
+use tollgate_dialects::Output;
 use tollgate_kernel::StoreError;
 
 use crate::call::{Arg, Call};
@@ -57,19 +58,6 @@ pub enum Header {
     Plain(String),
     /// A header with its own name, and its value.
     Named(String, String),
-}
-
-/// An additional output of a script.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// No value: `false` or `nil` in Lua.
-    Nothing,
-    /// A number, truncated to an integer by Redis.
-    Integer(i64),
-    /// A string of any bytes.
-    Text(Vec<u8>),
-    /// A list.
-    List(Vec<Output>),
 }
 
 impl Redis {

@@ -50,9 +50,10 @@ mod url;
 mod verdict;
 
 pub use builder::Builder;
-pub use custom::{Custom, CustomReply, Header, Output};
+pub use custom::{Custom, CustomReply, Header};
 pub use error::OpenError;
 pub use settings::Packaging;
 pub use slot::state_key;
 pub use stats::Stats;
 pub use store::Redis;
+pub use tollgate_dialects::Output;

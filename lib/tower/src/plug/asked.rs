@@ -9,8 +9,8 @@ use tollgate_kernel::{Cost, Source};
 use tollgate_memory::{Memory, Prepared};
 use tracing::Level;
 
+use super::Output;
 use super::named::{Keys, Responding, checked};
-use super::output::Output;
 use super::said::{Answer, Failure, Said, usual};
 use crate::key::KeyError;
 use crate::limiter::{Decide, Deciding};
@@ -101,7 +101,7 @@ impl Decide for Asked {
                 let inner = inner.clone();
                 Box::pin(async move {
                     let ran = store.run_script(&script, &keys, &inner.opts).await;
-                    Ok(inner.answer(parts.as_ref(), &keys, ran.map(Output::from).map_err(Failure::from)))
+                    Ok(inner.answer(parts.as_ref(), &keys, ran.map_err(Failure::from)))
                 })
             }
         }

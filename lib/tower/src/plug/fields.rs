@@ -4,7 +4,7 @@
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 
-use super::output::Output;
+use super::Output;
 use super::said::Failure;
 
 /// The maximum number of header fields in one reply.

@@ -103,7 +103,7 @@
 //! | `named.rs` | the settings of one limiter |
 //! | `route.rs` | a limiter for a service, and its layer |
 //! | `asked.rs` | from a request to what is done with it |
-//! | `said.rs`, `output.rs`, `fields.rs` | the reply of a limiter, its raw output, and its headers |
+//! | `said.rs`, `fields.rs` | the reply of a limiter, and its headers |
 //! | `error.rs` | the errors of building a limiter |
 
 mod asked;
@@ -111,7 +111,6 @@ mod error;
 mod fields;
 mod limiters;
 mod named;
-mod output;
 mod route;
 mod said;
 #[cfg(test)]
@@ -121,6 +120,6 @@ pub use error::PlugError;
 pub use fields::Pairs;
 pub use limiters::Limiters;
 pub use named::{Named, Opt};
-pub use output::Output;
 pub use route::{Plug, PlugLayer};
 pub use said::{Answer, Failure, Said};
+pub use tollgate_dialects::Output;

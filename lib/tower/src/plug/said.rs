@@ -8,8 +8,8 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use tollgate_kernel::StoreError;
 
+use super::Output;
 use super::fields::{self, Pairs};
-use super::output::Output;
 use crate::key::KeyError;
 
 /// The reply of a limiter to a request, as input for the response function.

@@ -12,126 +12,74 @@ use super::problem::Problem;
 use super::values::{Object, Whole, given};
 use tollgate_engine::usage::Used;
 
-/// A request to decide.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Check {
-    /// Who asks, as text: 1 to 512 bytes. One of this, key_base64 and parts.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
-    pub(super) key: Option<String>,
-    /// The same as any bytes, in base64.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
-    pub(super) key_base64: Option<String>,
-    /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = BTreeMap<String, String>, required = false)]
-    pub(super) parts: Option<Parts>,
-    /// The limits, such as 100/min, or the name of a policy of this server.
-    #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
-    pub(super) policy: String,
-    /// The policy name that the state is filed under; policies of one name share what they counted.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
-    pub(super) name: Option<String>,
-    /// How many units; 1 if it is not said.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(schema_with = whole, required = false)]
-    pub(super) cost: Option<Whole>,
-    /// What becomes of a request that does not fit as a whole.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = ModeName, required = false)]
-    pub(super) mode: Option<ModeName>,
+/// Declares the bodies of requests about a key under a policy: the fields that all of them have, and their own.
+macro_rules! key_bodies {
+    ($($(#[$doc:meta])* $name:ident { $($own:tt)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            /// The key as text: 1 to 512 bytes. At most one of this, key_base64 and parts.
+            #[serde(default, deserialize_with = "given")]
+            #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
+            pub(super) key: Option<String>,
+            /// The key as any bytes, in base64.
+            #[serde(default, deserialize_with = "given")]
+            #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
+            pub(super) key_base64: Option<String>,
+            /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
+            #[serde(default, deserialize_with = "given")]
+            #[schema(value_type = BTreeMap<String, String>, required = false)]
+            pub(super) parts: Option<Parts>,
+            /// The limits, such as 100/min, or the name of a policy of this server.
+            #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
+            pub(super) policy: String,
+            /// The policy name that the state is filed under; policies of one name share what they counted.
+            #[serde(default, deserialize_with = "given")]
+            #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
+            pub(super) name: Option<String>,
+            $($own)*
+        }
+    )*};
 }
 
-/// A key to forget.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Reset {
-    /// Who, as text: 1 to 512 bytes. One of this, key_base64 and parts.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
-    pub(super) key: Option<String>,
-    /// The same as any bytes, in base64.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
-    pub(super) key_base64: Option<String>,
-    /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = BTreeMap<String, String>, required = false)]
-    pub(super) parts: Option<Parts>,
-    /// The limits, or a policy's name.
-    #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
-    pub(super) policy: String,
-    /// The policy name that the state is filed under.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
-    pub(super) name: Option<String>,
-}
+key_bodies! {
+    /// A request to decide.
+    Check {
+        /// How many units; 1 if it is not said.
+        #[serde(default, deserialize_with = "given")]
+        #[schema(schema_with = whole, required = false)]
+        pub(super) cost: Option<Whole>,
+        /// What becomes of a request that does not fit as a whole.
+        #[serde(default, deserialize_with = "given")]
+        #[schema(value_type = ModeName, required = false)]
+        pub(super) mode: Option<ModeName>,
+    }
 
-/// Units to give back.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Refund {
-    /// Who, as text: 1 to 512 bytes. One of this, key_base64 and parts.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
-    pub(super) key: Option<String>,
-    /// The same as any bytes, in base64.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
-    pub(super) key_base64: Option<String>,
-    /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = BTreeMap<String, String>, required = false)]
-    pub(super) parts: Option<Parts>,
-    /// The limits, or a policy's name.
-    #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
-    pub(super) policy: String,
-    /// The policy name that the state is filed under.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
-    pub(super) name: Option<String>,
-    /// How many units were charged and are not needed.
-    #[schema(schema_with = whole)]
-    pub(super) units: Whole,
-    /// When: at_us of the decision that charged them.
-    #[schema(schema_with = whole)]
-    pub(super) at_us: Whole,
-}
+    /// A key to forget.
+    Reset {}
 
-/// A policy to explain, and perhaps how a key stands.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Explain {
-    /// Whose standing is told too, as text.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
-    pub(super) key: Option<String>,
-    /// The same as any bytes, in base64; at most one of the three.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
-    pub(super) key_base64: Option<String>,
-    /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = BTreeMap<String, String>, required = false)]
-    pub(super) parts: Option<Parts>,
-    /// The limits, or a policy's name.
-    #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
-    pub(super) policy: String,
-    /// The policy name that the state is filed under.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
-    pub(super) name: Option<String>,
-    /// How many units; 1 if it is not said.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(schema_with = whole, required = false)]
-    pub(super) cost: Option<Whole>,
-    /// What becomes of a request that does not fit as a whole.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = ModeName, required = false)]
-    pub(super) mode: Option<ModeName>,
+    /// Units to give back.
+    Refund {
+        /// How many units were charged and are not needed.
+        #[schema(schema_with = whole)]
+        pub(super) units: Whole,
+        /// When: at_us of the decision that charged them.
+        #[schema(schema_with = whole)]
+        pub(super) at_us: Whole,
+    }
+
+    /// A policy to explain, and perhaps what it would decide for a key.
+    Explain {
+        /// How many units; 1 if it is not said.
+        #[serde(default, deserialize_with = "given")]
+        #[schema(schema_with = whole, required = false)]
+        pub(super) cost: Option<Whole>,
+        /// What becomes of a request that does not fit as a whole.
+        #[serde(default, deserialize_with = "given")]
+        #[schema(value_type = ModeName, required = false)]
+        pub(super) mode: Option<ModeName>,
+    }
 }
 
 /// Several requests to decide.

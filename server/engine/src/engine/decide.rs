@@ -259,16 +259,6 @@ pub(super) fn banned(left: Micros, limits: &Decision, at: Timestamp) -> Decision
 
 /// Returns a refusal that no limit made.
 pub(super) fn refused(wait: Wait, at: Timestamp) -> Decision {
-    Decision {
-        allowed: false,
-        granted: 0,
-        charged: 0,
-        remaining: 0,
-        retry_after: wait,
-        next_after: wait,
-        reset_after: wait.span().unwrap_or_default(),
-        limited_by: None,
-        at,
-        source: Source::Home,
-    }
+    let reset_after = wait.span().unwrap_or_default();
+    Decision { retry_after: wait, next_after: wait, source: Source::Home, ..Decision::closed(reset_after, at) }
 }

@@ -1,8 +1,8 @@
-//! The raw output of a limiter.
+//! The output of a script that this project need not know, in types that every Redis protocol has.
 
-use tollgate_dialects::Reply;
+use crate::Reply;
 
-/// The output of a script, or of a built-in limiter in process, which returns the same as its script.
+/// The output of a script, or of a built-in limiter, which returns the same as its script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// No value: `false` or `nil` in Lua.
@@ -41,19 +41,6 @@ impl From<Reply> for Output {
             Reply::Int(number) => Self::Integer(number),
             Reply::Text(text) => Self::Text(text.into_bytes()),
             Reply::Array(replies) => Self::List(replies.into_iter().map(Self::from).collect()),
-        }
-    }
-}
-
-#[cfg(feature = "redis")]
-impl From<tollgate::redis::Output> for Output {
-    fn from(output: tollgate::redis::Output) -> Self {
-        use tollgate::redis::Output as Came;
-        match output {
-            Came::Nothing => Self::Nothing,
-            Came::Integer(number) => Self::Integer(number),
-            Came::Text(text) => Self::Text(text),
-            Came::List(list) => Self::List(list.into_iter().map(Self::from).collect()),
         }
     }
 }
