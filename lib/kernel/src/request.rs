@@ -101,6 +101,11 @@ impl Request {
         Self { wait_for: Some(units), ..self }
     }
 
+    /// Returns whether the request may charge anything. A peek never does, nor does a request for no units.
+    pub const fn may_charge(&self) -> bool {
+        !self.peek && self.cost.get() > 0
+    }
+
     /// Returns the units that this request recorded, given its decision under `policy`: what must be charged again,
     /// whether it fits or not, to produce the same state. A refusal in uniform mode may change the state even if no
     /// more units could be counted.

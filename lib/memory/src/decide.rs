@@ -6,7 +6,7 @@
 
 use tollgate_kernel::{Cell, Clock, Decision, Detail, Policy, Request, Timestamp, Wait, decide_packed, decide_with};
 
-use crate::draw::{Done, latest, no_room};
+use crate::draw::{Done, Effort, latest, no_room};
 use crate::ident::{Ident, Idents};
 use crate::record::Mirror;
 use crate::shard::{Pair, Shard};
@@ -115,7 +115,8 @@ impl Shared {
         request: &Request,
         tell: impl FnMut(Detail),
     ) -> Decision {
-        let decided = self.with_cells(When::Now, target, ident, |cells, t| {
+        let effort = if request.may_charge() { Effort::Usual } else { Effort::WithoutCharge };
+        let decided = self.with_cells(effort, When::Now, target, ident, |cells, t| {
             let answer = decide_cells(target.policy, cells, t, request, tell);
             Done { answer, changed: answer.charged > 0 }
         });
@@ -192,7 +193,7 @@ impl Shared {
             return Tried::Cannot;
         }
         // Memory that a charge may need is reserved before the charge. If there is none, logs are thinned.
-        let mut reserved = if request.peek { 0 } else { record.growth() };
+        let mut reserved = if request.may_charge() { record.growth() } else { 0 };
         if reserved > 0 && !self.budget.take(reserved) {
             record.thin();
             reserved = 0;

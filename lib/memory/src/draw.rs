@@ -83,25 +83,16 @@ pub(crate) enum Effort {
     Nowhere,
     /// As far as for a key that was never seen.
     Usual,
+    /// As far as for a key that was never seen. Nothing is charged, so no log is thinned to make room.
+    WithoutCharge,
     /// As far as possible: the key had a place before, in a table of the same size.
     Everywhere,
 }
 
 impl Shared {
     /// Runs `act` on the cells of a key under a policy, whether the key is known or not. Returns `None` if there is no
-    /// memory to keep what it may write.
+    /// memory to keep what it may write. `effort` is how far to search for a place.
     pub(crate) fn with_cells<R>(
-        &self,
-        when: When,
-        target: Target<'_>,
-        ident: Ident,
-        act: impl FnOnce(&mut [Cell], Timestamp) -> Done<R>,
-    ) -> Option<R> {
-        self.with_cells_by(Effort::Usual, when, target, ident, act)
-    }
-
-    /// Runs `act` like [`Shared::with_cells`]; `effort` is how far to search for a place.
-    pub(crate) fn with_cells_by<R>(
         &self,
         effort: Effort,
         when: When,
@@ -114,7 +105,8 @@ impl Shared {
         // The slot may be charged until it is locked, by a time after this one: see `not_before_when` below.
         let t = self.time(when, target);
         let own = self.open(effort, shard, &mut inner, &Times::of(when, t, target.wall), target, ident);
-        let mut overflows = Overflows::one(self, when);
+        let overflows = Overflows::one(self, when);
+        let mut overflows = if effort == Effort::WithoutCharge { overflows.without_charge() } else { overflows };
         let at = self.moment(when, target, t);
         let mut drawn = self.draw(&mut inner, &mut overflows, own, target, ident, at)?;
         if drawn.bucket().is_some() && matches!(when, When::Now) {
@@ -245,7 +237,9 @@ impl Shared {
                 }
             }
         };
-        held.reserve_growth(&places);
+        if overflows.may_charge() {
+            held.reserve_growth(&places);
+        }
         let mut shared = shared.into_iter();
         let new = places.iter().map(|place| if place.is_none() { shared.next() } else { None });
         let cells = lend(&mut held, limits, &places, new);
@@ -307,6 +301,7 @@ impl Shared {
         at: Moment<'_>,
     ) -> Option<(Bucket<'a>, Vec<Cell>)> {
         let own = (limits.len() == target.policy.limits().len()).then_some(target.limits().1).flatten();
+        let may_charge = overflows.may_charge();
         let (ident, mut held, inner) = overflows.open(target.space, ident)?;
         let has_place = held.has_place_for(&limits, at);
         let places = held.places(&limits);
@@ -323,7 +318,9 @@ impl Shared {
                 held.leave(inner, at);
                 return None;
             }
-            held.reserve_growth(&places);
+            if may_charge {
+                held.reserve_growth(&places);
+            }
         }
         let cells = lend(&mut held, &limits, &places, new.into_iter());
         Some((Bucket { ident, held, limits, places, is_whole }, cells))

@@ -6,7 +6,7 @@ use tollgate_kernel::{Cell, Clock, Cost, Decision, Detail, Limit, Policy, Reques
 
 use crate::clock::Source;
 use crate::decide::BATCH;
-use crate::draw::Done;
+use crate::draw::{Done, Effort};
 use crate::ident::{Ident, Idents, NAME_BITS, Secret};
 use crate::shard::Shard;
 use crate::shared::{Shared, Target, When};
@@ -257,7 +257,9 @@ impl Memory {
         act: impl FnOnce(&mut [Cell], Timestamp) -> R,
     ) -> Result<R, StoreError> {
         let act = |cells: &mut [Cell], t| Done { answer: act(cells, t), changed: true };
-        self.shared.with_cells(When::Now, policy.target(), policy.ident(key), act).ok_or(StoreError::Full)
+        self.shared
+            .with_cells(Effort::Usual, When::Now, policy.target(), policy.ident(key), act)
+            .ok_or(StoreError::Full)
     }
 
     /// Returns figures about the contents of the store.

@@ -122,6 +122,8 @@ pub(crate) struct Overflows<'a> {
     /// Whether both locks are taken when one is needed, in order, and no bucket is created: creating one moves others,
     /// which may be held.
     both: bool,
+    /// Whether the call may charge. If not, no log makes room for a charge.
+    may_charge: bool,
     in_hand: Vec<Ident>,
 }
 
@@ -132,12 +134,22 @@ pub(crate) struct InHand;
 impl<'a> Overflows<'a> {
     /// For a call at `when` that needs one kind of buckets.
     pub(crate) fn one(shared: &'a Shared, when: When) -> Self {
-        Self { shared, when, guards: [None, None], both: false, in_hand: Vec::new() }
+        Self { shared, when, guards: [None, None], both: false, may_charge: true, in_hand: Vec::new() }
     }
 
     /// For a call that may need both kinds, and several of each: buckets must be created before any is held.
     pub(crate) fn several(shared: &'a Shared) -> Self {
         Self { both: true, ..Self::one(shared, When::Now) }
+    }
+
+    /// For a call that charges nothing.
+    pub(crate) fn without_charge(self) -> Self {
+        Self { may_charge: false, ..self }
+    }
+
+    /// Returns whether the call may charge.
+    pub(crate) fn may_charge(&self) -> bool {
+        self.may_charge
     }
 
     /// Returns the state that is protected by the shard's lock.

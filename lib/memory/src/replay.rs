@@ -103,7 +103,7 @@ impl Shared {
             Done { answer: Refunded { units, t, changed }, changed: units > 0 }
         };
         let none = || Refunded { units: 0, t: self.time(when, target), changed: false };
-        self.with_cells(when, target, ident, refund).unwrap_or_else(none)
+        self.with_cells(Effort::WithoutCharge, when, target, ident, refund).unwrap_or_else(none)
     }
 
     /// Deletes the state of a key under a policy. Its consumption in a bucket is kept, because the bucket is shared.
@@ -138,7 +138,7 @@ impl Shared {
             let _ = decide_with(target.policy, cells, t, request, |_| {});
             Done { answer: (), changed: true }
         };
-        self.again(effort, || self.with_cells_by(effort, When::At(t), target, ident, charge).is_some());
+        self.again(effort, || self.with_cells(effort, When::At(t), target, ident, charge).is_some());
     }
 
     /// Repeats an earlier operation; returns whether there was enough memory. There was originally, but keys are in

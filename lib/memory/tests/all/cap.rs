@@ -1,7 +1,7 @@
 //! What happens at the cap.
 
-use tollgate_kernel::{Micros, Policy, Request, Timestamp};
-use tollgate_memory::{Manual, Memory, Prepared};
+use tollgate_kernel::{Clock, Cost, Micros, Mode, Policy, Request, Timestamp};
+use tollgate_memory::{Manual, Memory, Prepared, Remembered};
 
 const CAP: usize = 8 << 20;
 
@@ -46,6 +46,38 @@ fn logs_that_grow_at_the_cap_stay_within_it_and_admit_no_more() {
     assert!((0..known).all(|key| !allowed(&memory, &policy, key)));
     clock.advance(Micros::from_secs(2));
     assert!((0..known).all(|key| allowed(&memory, &policy, key)));
+}
+
+#[test]
+fn a_log_without_memory_to_grow_is_thinned_by_a_charge_and_by_nothing_else() {
+    let (memory, policy, clock) = store("300/h");
+    let more = memory.prepare(&"200/h, 1000/d".parse().unwrap()).unwrap();
+    fill(&memory, &policy, 0);
+    let none = Cost::new(0).unwrap();
+    let requests = [Request::ONE.peek(), Request::cost(none), Request::cost(none).mode(Mode::Uniform)];
+    let state = |key: &[u8]| memory.state(&policy, key);
+    let mut thinned = 0;
+    for _ in 0..200 {
+        clock.advance(Micros::from_millis(1));
+        for key in (0..16_u32).map(u32::to_le_bytes) {
+            let before = state(&key);
+            for (policy, request) in [&policy, &more].into_iter().flat_map(|policy| requests.map(|each| (policy, each)))
+            {
+                let _ = memory.check(policy, &key, &request).unwrap();
+                let _ = memory.check_full(policy, &key, &request).unwrap();
+                assert_eq!(memory.refund(policy, &key, none, clock.now()).unwrap(), 0);
+            }
+            assert_eq!(state(&key), before);
+            assert!(memory.check(&policy, &key, &Request::ONE).unwrap().allowed);
+            thinned += usize::from(events(&state(&key)) < events(&before));
+        }
+    }
+    assert!(thinned > 0, "no log was too large for the memory that is left");
+}
+
+/// Returns a number that is smaller for a state with fewer events.
+fn events(state: &Remembered) -> usize {
+    format!("{state:?}").len()
 }
 
 #[test]
