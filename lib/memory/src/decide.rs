@@ -46,10 +46,13 @@ fn decide_cells(
 impl Shared {
     /// Returns a time that is not before `latest`, if the clock allows. A processor may read its clock slightly before
     /// the instructions that precede it, and the thread may have been suspended since; reading the clock again is
-    /// enough.
+    /// enough. What a clock that can be set back shows then is its time, even if that is before `latest`.
     pub(crate) fn not_before(&self, latest: Timestamp, t: Timestamp, target: Target<'_>) -> Timestamp {
-        if t >= latest || target.wall || !self.clock.is_monotonic() {
+        if t >= latest {
             return t;
+        }
+        if target.wall || !self.clock.is_monotonic() {
+            return self.now(target);
         }
         (0..CLOCK_READS).map(|_| self.clock.now()).find(|t| *t >= latest).unwrap_or(t)
     }

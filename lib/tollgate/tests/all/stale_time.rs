@@ -10,14 +10,24 @@ type Hook = Box<dyn FnOnce() + Send>;
 #[derive(Clone, Default)]
 struct Hooked {
     time: Arc<AtomicU64>,
+    may_be_set_back: bool,
+    /// How many more readings come before the one after which the hook runs.
+    before: Arc<AtomicU64>,
     /// What others do once the next caller has read the time, and nothing else yet.
     hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl Hooked {
+    fn due(&self) -> Option<Hook> {
+        let mut hook = self.hook.lock().unwrap();
+        if hook.is_some() && self.before.fetch_sub(1, Ordering::SeqCst) == 0 { hook.take() } else { None }
+    }
 }
 
 impl Clock for Hooked {
     fn now(&self) -> Timestamp {
         let t = self.time.load(Ordering::SeqCst);
-        let hook = self.hook.lock().unwrap().take();
+        let hook = self.due();
         if let Some(hook) = hook {
             hook();
         }
@@ -25,7 +35,34 @@ impl Clock for Hooked {
     }
 
     fn is_monotonic(&self) -> bool {
-        true
+        !self.may_be_set_back
+    }
+}
+
+#[test]
+fn a_key_charged_meanwhile_is_not_decided_at_a_stale_time() {
+    let policies = ["1/ms, 3/ms gcra", "1/ms fixed", "1/ms gcra"];
+    let runs = policies.into_iter().flat_map(|text| [false, true].map(|back| (text, back)));
+    for (text, may_be_set_back, before) in runs.flat_map(|(text, back)| (0..3).map(move |before| (text, back, before)))
+    {
+        let clock = Hooked { may_be_set_back, before: Arc::new(before.into()), ..Hooked::default() };
+        clock.time.store(1_700_000_000_000_000, Ordering::SeqCst);
+        let gate = Gate::builder().policy(text).clock(clock.clone()).build().unwrap();
+        assert!(gate.check("k").unwrap().allowed);
+        // A caller that looks at "k" reads the time, and is suspended. Meanwhile, much later, another thread charges it.
+        let (charging, ticking) = (gate.clone(), clock.clone());
+        *clock.hook.lock().unwrap() = Some(Box::new(move || {
+            ticking.time.fetch_add(60_000_000, Ordering::SeqCst);
+            assert!(charging.check("k").unwrap().allowed);
+        }));
+        let seen = gate.peek("k").unwrap();
+        if clock.hook.lock().unwrap().is_some() {
+            // It was not read so often.
+            assert!(before > 0 && seen.at.get() == clock.time.load(Ordering::SeqCst));
+            continue;
+        }
+        assert!(!seen.allowed, "{text}, {before}: {seen:?}");
+        assert_eq!(seen.at.get(), clock.time.load(Ordering::SeqCst), "{text}");
     }
 }
 
