@@ -22,7 +22,7 @@ const GUIDES: [&str; 2] = ["docs/redis.md", "docs/moving.md"];
 /// Lines of a guide in a language, and the program they are taken from.
 const QUOTED: [(&str, &str); 2] = [("python", "docs/clients/python.py"), ("js", "docs/clients/node.mjs")];
 /// The server that guides speak of.
-const SPOKEN: &str = "127.0.0.1:6379";
+const GUIDE_ADDRESS: &str = "127.0.0.1:6379";
 /// The user that docs/redis.md makes, and the password.
 const GATE: &str = "gate:sesame";
 
@@ -38,15 +38,15 @@ pub(crate) struct Step {
 /// `tollgate` must be built.
 pub(crate) fn clients() -> Result<(), Failure> {
     let clients = install::clients()?;
-    let desk = root().join("target/clients/desk");
-    fs::create_dir_all(&desk)?;
+    let folder = root().join("target/clients/guides");
+    fs::create_dir_all(&folder)?;
     let mut steps = 0;
     for guide in GUIDES {
-        let server = Server::start(&desk)?;
+        let server = Server::start(&folder)?;
         let text = fs::read_to_string(root().join(guide))?;
         quotes(guide, &text, &QUOTED)?;
         for step in read(guide, &text)? {
-            server.check(&step, &desk)?;
+            server.check(&step, &folder)?;
             steps += 1;
         }
         for program in programs(guide) {
@@ -144,12 +144,12 @@ impl Drop for Server {
 
 impl Server {
     /// Starts one on a port that was free; another program may take it first, so this is tried a few times.
-    fn start(desk: &Path) -> Result<Self, Failure> {
+    fn start(folder: &Path) -> Result<Self, Failure> {
         for _ in 0..5 {
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
             let child = Command::new("redis-server")
                 .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()])
-                .current_dir(desk)
+                .current_dir(folder)
                 .stdout(Stdio::null())
                 .spawn()
                 .map_err(|error| Failure(format!("redis-server: {error}; cargo xtask install brings it")))?;
@@ -179,9 +179,9 @@ impl Server {
         format!("redis://{}", self.address())
     }
 
-    fn check(&self, step: &Step, desk: &Path) -> Result<(), Failure> {
+    fn check(&self, step: &Step, folder: &Path) -> Result<(), Failure> {
         let redis_cli = format!("redis-cli --no-raw -h 127.0.0.1 -p {}", self.port);
-        step.check(desk, &redis_cli, &[("redis-cli", &redis_cli), (SPOKEN, &self.address())], &[])
+        step.check(folder, &redis_cli, &[("redis-cli", &redis_cli), (GUIDE_ADDRESS, &self.address())], &[])
     }
 }
 
@@ -190,7 +190,7 @@ impl Step {
     /// variables are the shell's.
     pub(crate) fn check(
         &self,
-        desk: &Path,
+        folder: &Path,
         redis_cli: &str,
         called: &[(&str, &str)],
         set: &[(&str, &str)],
@@ -205,7 +205,7 @@ impl Step {
             .env("STEP", &self.command)
             .env("PATH", path()?)
             .envs(set.iter().copied())
-            .current_dir(desk)
+            .current_dir(folder)
             .output()?;
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         let printed = called.iter().fold(printed, |printed, (there, here)| printed.replace(here, there));

@@ -20,26 +20,30 @@ const PYYAML: &str = "6.0.3";
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
 /// Something that has to be on the machine.
-struct Need {
+struct Requirement {
     what: &'static str,
     package: &'static str,
     is_there: fn() -> bool,
 }
 
-const NEEDS: [Need; 9] = [
-    Need { what: "curl", package: "curl", is_there: || answers("curl", &["--version"]) },
-    Need { what: "redis-server", package: "redis-server", is_there: || answers("redis-server", &["--version"]) },
-    Need { what: "redis-cli", package: "redis-tools", is_there: || answers("redis-cli", &["--version"]) },
-    Need { what: "redis-benchmark", package: "redis-tools", is_there: || answers("redis-benchmark", &["--version"]) },
-    Need { what: "libfaketime", package: "libfaketime", is_there: faketime_is_there },
-    Need {
+const REQUIREMENTS: [Requirement; 9] = [
+    Requirement { what: "curl", package: "curl", is_there: || answers("curl", &["--version"]) },
+    Requirement { what: "redis-server", package: "redis-server", is_there: || answers("redis-server", &["--version"]) },
+    Requirement { what: "redis-cli", package: "redis-tools", is_there: || answers("redis-cli", &["--version"]) },
+    Requirement {
+        what: "redis-benchmark",
+        package: "redis-tools",
+        is_there: || answers("redis-benchmark", &["--version"]),
+    },
+    Requirement { what: "libfaketime", package: "libfaketime", is_there: faketime_is_there },
+    Requirement {
         what: "python3 -m venv",
         package: "python3-venv",
         is_there: || answers("python3", &["-c", "import ensurepip"]),
     },
-    Need { what: "node", package: "nodejs", is_there: || answers("node", &["--version"]) },
-    Need { what: "npm", package: "npm", is_there: || answers("npm", &["--version"]) },
-    Need { what: "nginx with auth_request", package: "nginx", is_there: nginx_is_there },
+    Requirement { what: "node", package: "nodejs", is_there: || answers("node", &["--version"]) },
+    Requirement { what: "npm", package: "npm", is_there: || answers("npm", &["--version"]) },
+    Requirement { what: "nginx with auth_request", package: "nginx", is_there: nginx_is_there },
 ];
 
 /// `cargo xtask install`: what is missing, installed.
@@ -58,7 +62,7 @@ pub(crate) fn install() -> Result<(), Failure> {
         return Err(Failure(format!("only root can install packages; run as root:\n  {by_hand}")));
     }
     {
-        let _quiet = Quiet::begin()?;
+        let _quiet = ServiceStartBlock::begin()?;
         run("apt-get", &["update", "--quiet"])?;
         let args = [["install", "-y", "--no-install-recommends", "--quiet"].as_slice(), &packages].concat();
         run_with("apt-get", &args, &[("DEBIAN_FRONTEND", "noninteractive")])?;
@@ -147,8 +151,9 @@ fn verify(what: &str, found: &str, wanted: &str) -> Result<(), Failure> {
 }
 
 /// Says of each need whether it is met, and returns the others.
-fn missing() -> Vec<&'static Need> {
-    let (there, missing): (Vec<&Need>, Vec<&Need>) = NEEDS.iter().partition(|need| (need.is_there)());
+fn missing() -> Vec<&'static Requirement> {
+    let (there, missing): (Vec<&Requirement>, Vec<&Requirement>) =
+        REQUIREMENTS.iter().partition(|need| (need.is_there)());
     for need in there {
         println!("install: {} is there", need.what);
     }
@@ -184,11 +189,11 @@ fn text(path: &Path) -> Result<&str, Failure> {
 
 /// While it lives, packages that are installed start no service. Tests start servers of their own, and a
 /// Redis on the usual port that nobody asked for is in somebody's way. A policy that is there stays.
-struct Quiet {
+struct ServiceStartBlock {
     ours: bool,
 }
 
-impl Quiet {
+impl ServiceStartBlock {
     fn begin() -> Result<Self, Failure> {
         let ours = !Path::new(POLICY).exists();
         if ours {
@@ -200,7 +205,7 @@ impl Quiet {
     }
 }
 
-impl Drop for Quiet {
+impl Drop for ServiceStartBlock {
     fn drop(&mut self) {
         if self.ours {
             let _ = fs::remove_file(POLICY);

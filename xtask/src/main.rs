@@ -6,6 +6,7 @@ mod gate;
 mod guides;
 mod install;
 mod mutants;
+mod names;
 mod outsiders;
 mod run;
 mod steps;

@@ -115,7 +115,7 @@ const MUTANTS: &[Mutant] = &[
     mutant("fixed: window one too short", "algorithms/fixed.rs",
         "(state.used > 0 && t < end)", "(state.used > 0 && t.plus(Micros::new(1)) < end)"),
     mutant("fixed: a clock set back brings an edge near", "algorithms/fixed.rs",
-        "Align::Clock => t.plus(Micros::new(self.period.get() - self.phase(t))),", "Align::Clock => self.window_at(t),"),
+        "Alignment::Clock => t.plus(Micros::new(self.period.get() - self.phase(t))),", "Alignment::Clock => self.window_at(t),"),
     mutant("fixed: corrected from two windows on only", "algorithms/fixed.rs",
         "if state.used > 0 && state.start > t.plus(self.period) {", "if state.used > 0 && state.start > t.plus(self.period).plus(self.period) {"),
     mutant("fixed: as new a window later", "algorithms/fixed.rs",
@@ -230,13 +230,19 @@ pub(crate) fn in_short() -> Result<(), Failure> {
 /// Runs mutants, two at a time.
 fn run_those(chosen: Vec<&Mutant>) -> Result<(), Failure> {
     let started = Instant::now();
+    // The laws draw their cases by it; it is the same for every mutant.
+    let target = root().join("target/mutants");
+    fs::create_dir_all(&target)?;
+    let random = target.join("libtollgate_random.rlib");
+    rustc(&root().join("tests/random/src/lib.rs"), &["--crate-type=rlib", "--crate-name=tollgate_random"], &random)
+        .map_err(Failure)?;
     let next = Mutex::new(chosen.iter().enumerate());
     let survived = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some((number, mutant)) = take(&next) {
-                    let outcome = caught(number, mutant);
+                    let outcome = caught(number, mutant, &random);
                     if let (Err(reason), Ok(mut survived)) = (outcome, survived.lock()) {
                         eprintln!("not caught: {}: {reason}", mutant.what);
                         survived.push(mutant.what);
@@ -254,7 +260,8 @@ fn take<T>(from: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
     from.lock().ok()?.next()
 }
 
-fn caught(number: usize, mutant: &Mutant) -> Result<(), String> {
+/// Builds the laws over a mutant, and runs them; `random` is their generator of numbers.
+fn caught(number: usize, mutant: &Mutant, random: &Path) -> Result<(), String> {
     let dir = root().join("target/mutants").join(number.to_string());
     let source = dir.join("src");
     let said = |error: std::io::Error| error.to_string();
@@ -268,8 +275,9 @@ fn caught(number: usize, mutant: &Mutant) -> Result<(), String> {
     let kernel = dir.join("libtollgate_core.rlib");
     let laws = dir.join("laws");
     rustc(&source.join("lib.rs"), &["--crate-type=rlib", "--crate-name=tollgate_kernel"], &kernel)?;
-    let with = format!("--extern=tollgate_kernel={}", kernel.display());
-    rustc(&root().join("tests/laws/src/main.rs"), &["--crate-type=bin", &with], &laws)?;
+    let kernel = format!("--extern=tollgate_kernel={}", kernel.display());
+    let random = format!("--extern=tollgate_random={}", random.display());
+    rustc(&root().join("tests/laws/src/main.rs"), &["--crate-type=bin", &kernel, &random], &laws)?;
     let mut child = Command::new(&laws)
         .args(["--cases", CASES])
         .stdout(Stdio::null())

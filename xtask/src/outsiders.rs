@@ -30,7 +30,7 @@ pub(crate) fn outsiders() -> Result<(), Failure> {
 fn guide(server: &Server) -> Result<(), Failure> {
     let text = fs::read_to_string(root().join(GUIDE))?;
     clients::quotes(GUIDE, &text, &[("python", "docs/clients/server.py"), ("js", "docs/clients/server.mjs")])?;
-    let (resp, desk) = (format!("127.0.0.1:{}", server.port), root().join("target/clients/serve"));
+    let (resp, folder) = (format!("127.0.0.1:{}", server.port), root().join("target/clients/serve"));
     let redis_cli = format!("redis-cli --no-raw -h 127.0.0.1 -p {}", server.port);
     let called = [
         ("redis-cli -p 7379", redis_cli.as_str()),
@@ -38,10 +38,10 @@ fn guide(server: &Server) -> Result<(), Failure> {
         ("127.0.0.1:7380", server.http.as_str()),
     ];
     let store = format!("tollgate://{resp}");
-    let home = desk.display().to_string();
+    let home = folder.display().to_string();
     let steps = clients::read(GUIDE, &text)?;
     for step in &steps {
-        step.check(&desk, &redis_cli, &called, &[("TOLLGATE_STORE", &store), ("XDG_RUNTIME_DIR", &home)])?;
+        step.check(&folder, &redis_cli, &called, &[("TOLLGATE_STORE", &store), ("XDG_RUNTIME_DIR", &home)])?;
     }
     println!("outsiders: {} commands of {GUIDE} print what it says", steps.len());
     if steps.is_empty() { Err(Failure(format!("{GUIDE} has no command"))) } else { Ok(()) }

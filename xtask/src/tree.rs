@@ -155,7 +155,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     every_file(folder).into_iter().filter(|file| !is_test(file.strip_prefix(folder).unwrap())).collect()
 }
 
-fn every_file(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn every_file(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut found = Vec::new();
     for path in entries.map(|entry| entry.unwrap().path()) {

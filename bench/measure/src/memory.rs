@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use tollgate::{Clock, Decision, Error, Gate, Micros, Monotonic, Policy, Timestamp};
-use tollgate_kernel::algorithms::{ALGORITHMS, Listed};
+use tollgate::{Clock, Decision, Error, Gate, Micros, MonotonicClock, Policy, Timestamp};
+use tollgate_kernel::algorithms::{ALGORITHMS, AlgorithmInfo};
+use tollgate_random::Rng;
 
 /// Beside every algorithm: a longer log, and two limits.
 const MORE: [&str; 2] = ["1000/h", "100/min, 1000/h"];
@@ -51,7 +52,7 @@ fn main() -> Result<(), Error> {
 }
 
 /// A hundred a minute by this algorithm, with the options it needs.
-fn typical(listed: &Listed) -> String {
+fn typical(listed: &AlgorithmInfo) -> String {
     let name = listed.name;
     match listed.takes {
         _ if name == "sliding" => "100/min".to_owned(),
@@ -78,12 +79,12 @@ fn bytes_a_key(text: &str) -> Result<(f64, f64), Error> {
 
 /// A clock that costs what the process's clock does, and shows the time it was set to.
 #[derive(Clone)]
-struct SetClock {
-    process: Monotonic,
+struct SettableClock {
+    process: MonotonicClock,
     time: Arc<AtomicU64>,
 }
 
-impl Clock for SetClock {
+impl Clock for SettableClock {
     fn now(&self) -> Timestamp {
         black_box(self.process.now());
         Timestamp::saturating(self.time.load(Ordering::Relaxed))
@@ -109,7 +110,7 @@ impl Bench {
         let largest = policy.limits().iter().max_by_key(|limit| limit.count());
         let (count, period) = largest.map_or((1, Micros::ZERO), |limit| (limit.count(), limit.period()));
         let time = Arc::new(AtomicU64::new(START));
-        let clock = SetClock { process: Monotonic::new(), time: Arc::clone(&time) };
+        let clock = SettableClock { process: MonotonicClock::new(), time: Arc::clone(&time) };
         let gate = Gate::builder().value(policy).memory_cap(CAP).clock(clock).build()?;
         Ok(Self { gate, time, count, period })
     }
@@ -180,8 +181,8 @@ impl Bench {
         for key in list(&all) {
             let _ = self.gate.check(key)?;
         }
-        let mut dice = 0x9E37_79B9_7F4A_7C15;
-        let order = text_of((0..MANY_KEYS / 2).map(|_| throw(&mut dice) % MANY_KEYS));
+        let mut rng = Rng::new(1);
+        let order = text_of((0..MANY_KEYS / 2).map(|_| rng.below(MANY_KEYS)));
         let keys: Vec<&[u8]> = list(&order).collect();
         let one_by_one = nanos(keys.len() as u64, || {
             for batch in keys.chunks(BATCH) {
@@ -230,12 +231,4 @@ fn text_of(numbers: impl Iterator<Item = u64>) -> String {
 
 fn list(text: &str) -> impl Iterator<Item = &[u8]> {
     text.as_bytes().chunks(KEY)
-}
-
-/// The next number of a xorshift generator.
-fn throw(dice: &mut u64) -> u64 {
-    *dice ^= *dice << 13;
-    *dice ^= *dice >> 7;
-    *dice ^= *dice << 17;
-    *dice
 }

@@ -1,4 +1,4 @@
-//! `api_counter {api:TOKEN} threshold`: the counter per token and minute of seed 001.
+//! `api_counter {api:TOKEN} threshold`: the counter per token and minute of redis-limiter.
 //!
 //! The reply has allowed (0 or 1), the count of this minute, the minute (0 to 59), the Unix second of the last use (nil
 //! before the first) and the total number of uses. Only an allowed request is counted, and only it changes `last` and
@@ -7,19 +7,19 @@
 //!
 //! In Redis the count is stored at `{api:TOKEN}:MM` and the usage at `{api:TOKEN}:data`; the names are made here.
 
-use tollgate_kernel::{Align, Decision, Detail, EXACT, Limit, Micros, Options, Policy, Request, Timestamp};
+use tollgate_kernel::{Alignment, Decision, Detail, EXACT, Limit, Micros, Options, Policy, Request, Timestamp};
 
 use crate::arguments::{integer, one_key};
-use crate::call::{Action, Call, Convention};
+use crate::call::{Action, Convention, ParsedCall};
 use crate::error::DialectError;
-use crate::reply::Reply;
-use crate::{Dialect, Lua};
+use crate::reply::DialectReply;
+use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "api_counter",
     usage: "{api:TOKEN} threshold",
     parse,
-    lua: Some(Lua { run: "api_counter", algorithms: &["fixed"], files: &[include_str!("api_counter.lua")] }),
+    lua: Some(LuaTwin { run: "api_counter", algorithms: &["fixed"], files: &[include_str!("api_counter.lua")] }),
 };
 
 /// How long the usage of a token is kept after its last use.
@@ -31,16 +31,16 @@ const MINUTE: Micros = Micros::from_secs(60);
 ///
 /// ```
 /// use tollgate_kernel::{KeyState, Timestamp};
-/// use tollgate_dialects::{Usage, find};
+/// use tollgate_dialects::{ApiCounterUsage, find};
 /// let call = (find("api_counter").unwrap().parse)(&[b"{api:0ubo9qku7y}"], &[b"100"]).unwrap();
-/// let (mut state, mut usage) = (KeyState::default(), Usage::default());
+/// let (mut state, mut usage) = (KeyState::default(), ApiCounterUsage::default());
 /// let now = Timestamp::new(1_700_000_000_000_000).unwrap();
 /// let outcome = call.run_with(&mut state, &mut usage, now).unwrap();
 /// assert_eq!(outcome.reply.to_string(), "[1, 1, 13, 1700000000, 1]");
-/// assert_eq!(usage, Usage { count: 1, last: Some(1_700_000_000), ops: 1 });
+/// assert_eq!(usage, ApiCounterUsage { count: 1, last: Some(1_700_000_000), ops: 1 });
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ApiCounterUsage {
     /// The requests counted in this minute.
     pub count: u64,
     /// The Unix second of the last use.
@@ -49,7 +49,7 @@ pub struct Usage {
     pub ops: u64,
 }
 
-impl Usage {
+impl ApiCounterUsage {
     /// Returns the usage after a decision that left a count of `count` in the minute.
     #[must_use]
     pub fn after(self, decision: &Decision, count: u64) -> Self {
@@ -83,7 +83,7 @@ pub fn data_name(key: &[u8]) -> Vec<u8> {
     [key, b":data"].concat()
 }
 
-fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
+fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError> {
     let key = one_key(keys)?;
     if !key.starts_with(b"{api:") || !key.ends_with(b"}") {
         // The braces keep a token's names on one shard of a cluster.
@@ -93,29 +93,30 @@ fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
         return Err(DialectError::number("arguments", "1 (threshold)", args.len()));
     };
     let count = integer("threshold", threshold, 0, EXACT)?;
-    let options = Options { align: Some(Align::Clock), ..Options::default() };
+    let options = Options { align: Some(Alignment::Clock), ..Options::default() };
     let built = Limit::build("fixed", count, MINUTE, &options);
     let built = built.map_err(|problem| DialectError::limit("threshold", problem, threshold))?;
     let policy = Policy::new(vec![built]).map_err(|error| DialectError::policy("threshold", error))?;
-    Ok(Call::new(key.to_vec(), policy, Action::Check(Request::ONE), ApiCounter).with_usage(data_name(key)))
+    Ok(ParsedCall::new(key.to_vec(), policy, Action::Check(Request::ONE), ApiCounterConvention)
+        .with_usage(data_name(key)))
 }
 
 #[derive(Debug)]
-struct ApiCounter;
+struct ApiCounterConvention;
 
-impl Convention for ApiCounter {
-    fn reply(&self, decision: &Decision, _details: &[Detail], usage: &Usage) -> Reply {
+impl Convention for ApiCounterConvention {
+    fn reply(&self, decision: &Decision, _details: &[Detail], usage: &ApiCounterUsage) -> DialectReply {
         // The minute that was counted, which ends when the limit is reset; the current minute if nothing was counted.
         let counted = match decision.reset_after {
             Micros::ZERO => decision.at,
             left => Timestamp::saturating(decision.at.plus(left).get().saturating_sub(1)),
         };
-        Reply::Array(vec![
-            Reply::Int(i64::from(decision.allowed)),
-            Reply::Int(usage.count as i64),
-            Reply::Int(minute(counted) as i64),
-            usage.last.map_or(Reply::Nil, |last| Reply::Int(last as i64)),
-            Reply::Int(i64::try_from(usage.ops).unwrap_or(i64::MAX)),
+        DialectReply::Array(vec![
+            DialectReply::Int(i64::from(decision.allowed)),
+            DialectReply::Int(usage.count as i64),
+            DialectReply::Int(minute(counted) as i64),
+            usage.last.map_or(DialectReply::Nil, |last| DialectReply::Int(last as i64)),
+            DialectReply::Int(i64::try_from(usage.ops).unwrap_or(i64::MAX)),
         ])
     }
 }
@@ -123,7 +124,7 @@ impl Convention for ApiCounter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Desk, error};
+    use crate::testing::{TestHome, error};
 
     const S: u64 = 1_000_000;
     /// Second 0 of minute 14.
@@ -133,52 +134,52 @@ mod tests {
     // Bug 17.
     #[test]
     fn the_threshold_is_the_most_a_minute_allows() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, TOKEN, &["2"]), "[1, 1, 14, 1700000040, 1]");
-        assert_eq!(desk.ask(T + S, TOKEN, &["2"]), "[1, 2, 14, 1700000041, 2]");
-        assert_eq!(desk.ask(T + 2 * S, TOKEN, &["2"]), "[0, 2, 14, 1700000041, 2]");
-        assert_eq!(desk.ask(T + 60 * S, TOKEN, &["2"]), "[1, 1, 15, 1700000100, 3]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, TOKEN, &["2"]), "[1, 1, 14, 1700000040, 1]");
+        assert_eq!(home.ask(T + S, TOKEN, &["2"]), "[1, 2, 14, 1700000041, 2]");
+        assert_eq!(home.ask(T + 2 * S, TOKEN, &["2"]), "[0, 2, 14, 1700000041, 2]");
+        assert_eq!(home.ask(T + 60 * S, TOKEN, &["2"]), "[1, 1, 15, 1700000100, 3]");
     }
 
     // Bug 19.
     #[test]
     fn a_count_stays_to_the_end_of_its_minute() {
-        let mut desk = Desk::new(&DIALECT);
-        desk.ask(T, TOKEN, &["1"]);
-        assert_eq!(desk.ask(T + 59_999_999, TOKEN, &["1"]), "[0, 1, 14, 1700000040, 1]");
-        assert_eq!(desk.ttl(T + 60 * S, TOKEN, &["1"]), Some(60 * S));
-        assert_eq!(desk.ttl(T + 119 * S, TOKEN, &["2"]), Some(S));
+        let mut home = TestHome::new(&DIALECT);
+        home.ask(T, TOKEN, &["1"]);
+        assert_eq!(home.ask(T + 59_999_999, TOKEN, &["1"]), "[0, 1, 14, 1700000040, 1]");
+        assert_eq!(home.ttl(T + 60 * S, TOKEN, &["1"]), Some(60 * S));
+        assert_eq!(home.ttl(T + 119 * S, TOKEN, &["2"]), Some(S));
     }
 
     #[test]
     fn threshold_0_denies_all_and_counts_nothing() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, TOKEN, &["0"]), "[0, 0, 14, nil, 0]");
-        assert_eq!(desk.ttl(T, TOKEN, &["0"]), None);
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, TOKEN, &["0"]), "[0, 0, 14, nil, 0]");
+        assert_eq!(home.ttl(T, TOKEN, &["0"]), None);
     }
 
     #[test]
     fn a_lowered_threshold_still_tells_the_true_count() {
-        let mut desk = Desk::new(&DIALECT);
-        desk.ask_times(7, T, TOKEN, &["10"]);
-        assert_eq!(desk.ask(T, TOKEN, &["2"]), "[0, 7, 14, 1700000040, 7]");
+        let mut home = TestHome::new(&DIALECT);
+        home.ask_times(7, T, TOKEN, &["10"]);
+        assert_eq!(home.ask(T, TOKEN, &["2"]), "[0, 7, 14, 1700000040, 7]");
     }
 
     #[test]
     fn the_minute_after_59_is_0_and_ops_never_start_again() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let hour = 1_700_002_800 * S;
-        assert_eq!(desk.ask(hour - 1, TOKEN, &["2"]), "[1, 1, 59, 1700002799, 1]");
-        assert_eq!(desk.ask(hour, TOKEN, &["2"]), "[1, 1, 0, 1700002800, 2]");
-        assert_eq!(desk.ask(hour + 3_600 * S, TOKEN, &["2"]), "[1, 1, 0, 1700006400, 3]");
+        assert_eq!(home.ask(hour - 1, TOKEN, &["2"]), "[1, 1, 59, 1700002799, 1]");
+        assert_eq!(home.ask(hour, TOKEN, &["2"]), "[1, 1, 0, 1700002800, 2]");
+        assert_eq!(home.ask(hour + 3_600 * S, TOKEN, &["2"]), "[1, 1, 0, 1700006400, 3]");
     }
 
     #[test]
     fn a_clock_set_back_neither_admits_more_nor_moves_last_back() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, TOKEN, &["2"]), "[1, 1, 14, 1700000040, 1]");
-        assert_eq!(desk.ask(T - S, TOKEN, &["2"]), "[1, 2, 14, 1700000040, 2]");
-        assert_eq!(desk.ask(T - S, TOKEN, &["2"]), "[0, 2, 14, 1700000040, 2]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, TOKEN, &["2"]), "[1, 1, 14, 1700000040, 1]");
+        assert_eq!(home.ask(T - S, TOKEN, &["2"]), "[1, 2, 14, 1700000040, 2]");
+        assert_eq!(home.ask(T - S, TOKEN, &["2"]), "[0, 2, 14, 1700000040, 2]");
     }
 
     #[test]

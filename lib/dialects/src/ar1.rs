@@ -1,5 +1,5 @@
-//! `ar1 KEY count namespace [[max, decay, resolution], ...] now [want_wait]`: the AR(1) moving average of seed 000. Its
-//! replies are those of `slot_window`.
+//! `ar1 KEY count namespace [[max, decay, resolution], ...] now [want_wait]`: the AR(1) moving average of
+//! o1.rate-limiter. Its replies are those of `slot_window`.
 //!
 //! At the edge of each slot the level is divided by the decay, which must be above 1; max may be a fraction. The
 //! original truncates the level's fraction, fails on a key that has faded, reports waits that leave no room for the
@@ -7,36 +7,36 @@
 
 use tollgate_kernel::{EXACT, Limit, MAX_TIME, Options};
 
-use crate::call::Call;
+use crate::call::ParsedCall;
 use crate::error::DialectError;
-use crate::slotted::{self, Fields, Given, Ticks};
-use crate::{Dialect, Lua};
+use crate::slotted::{self, LimitFields, LimitNumber, Ticks};
+use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "ar1",
     usage: "KEY count namespace limits now [want_wait]",
     parse,
-    lua: Some(Lua {
+    lua: Some(LuaTwin {
         run: "ar1",
         algorithms: &["decay"],
         files: &[include_str!("slotted.lua"), include_str!("ar1.lua")],
     }),
 };
 
-const FIELDS: Fields = [
+const FIELDS: LimitFields = [
     ("max", &["maxOcurrences", "maxOccurrences"]),
     ("decay", &["decayFactor", "decay"]),
     ("resolution", &["durationResolution", "limitResolution"]),
 ];
 
-fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
-    let asked = slotted::read(keys, args, &FIELDS)?;
-    let ticks = asked.ticks();
-    let limits: Vec<Limit> = asked.limits.iter().map(|given| limit(given, ticks)).collect::<Result<_, _>>()?;
-    asked.call(limits, ticks, None)
+fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError> {
+    let arguments = slotted::read(keys, args, &FIELDS)?;
+    let ticks = arguments.ticks();
+    let limits: Vec<Limit> = arguments.limits.iter().map(|given| limit(given, ticks)).collect::<Result<_, _>>()?;
+    arguments.call(limits, ticks, None)
 }
 
-fn limit([max, decay, resolution]: &[Given; 3], ticks: Ticks) -> Result<Limit, DialectError> {
+fn limit([max, decay, resolution]: &[LimitNumber; 3], ticks: Ticks) -> Result<Limit, DialectError> {
     let count = max.decimal.floor_shifted(0).filter(|_| max.double <= EXACT as f64);
     let count = count.ok_or_else(|| max.wrong(format!("a number from 0 to {EXACT}")))?;
     let factor = decay.double;
@@ -59,44 +59,44 @@ fn limit([max, decay, resolution]: &[Given; 3], ticks: Ticks) -> Result<Limit, D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Desk, HOME, ask_slotted as ask, error};
+    use crate::testing::{HOME, TestHome, ask_slotted as ask, error};
 
     // Bug 10: the levels are 1, 1.5, 1.75, 1.875.
     #[test]
     fn the_fraction_of_the_level_is_kept() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let replies: Vec<_> =
-            ["1000", "1001", "1002", "1003"].map(|now| ask(&mut desk, "1", "[[1.6,2,1]]", now, "0")).into();
+            ["1000", "1001", "1002", "1003"].map(|now| ask(&mut home, "1", "[[1.6,2,1]]", now, "0")).into();
         assert_eq!(replies, ["nil", "nil", "1", "1"]);
     }
 
     // Bug 11.
     #[test]
     fn a_tiny_level_is_tiny() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(ask(&mut desk, "2", "[[1.2,2,1]]", "1000", "0"), "1");
-        assert_eq!(ask(&mut desk, "0", "[[1.2,2,1]]", "1020", "0"), "nil");
-        assert_eq!(ask(&mut desk, "1", "[[1.2,2,1]]", "1021", "0"), "nil");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(ask(&mut home, "2", "[[1.2,2,1]]", "1000", "0"), "1");
+        assert_eq!(ask(&mut home, "0", "[[1.2,2,1]]", "1020", "0"), "nil");
+        assert_eq!(ask(&mut home, "1", "[[1.2,2,1]]", "1021", "0"), "nil");
     }
 
     // Bug 12.
     #[test]
     fn an_unknown_or_faded_key_tests_as_not_exceeded() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(ask(&mut desk, "0", "[[5,2,1]]", "1000", "0"), "nil");
-        ask(&mut desk, "6", "[[5,2,1]]", "1000", "0");
-        assert_eq!(ask(&mut desk, "0", "[[5,2,1]]", "9000", "1"), "0");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(ask(&mut home, "0", "[[5,2,1]]", "1000", "0"), "nil");
+        ask(&mut home, "6", "[[5,2,1]]", "1000", "0");
+        assert_eq!(ask(&mut home, "0", "[[5,2,1]]", "9000", "1"), "0");
     }
 
     // Bug 13: decay 1.1, a thousand events.
     #[test]
     fn a_level_lives_until_it_has_faded() {
-        let mut desk = Desk::new(&DIALECT);
-        let life = desk.ttl(HOME, &["k"], &["1000", "ns", "[[5,1.1,1]]", "1700000000", "0"]);
+        let mut home = TestHome::new(&DIALECT);
+        let life = home.ttl(HOME, &["k"], &["1000", "ns", "[[5,1.1,1]]", "1700000000", "0"]);
         assert_eq!(life, Some(458_000_000));
         for (count, slots) in [("1", 54), ("10", 57), ("100", 60), ("1000", 63), ("10000", 67)] {
-            let mut desk = Desk::new(&DIALECT);
-            let life = desk.ttl(HOME, &["k"], &[count, "ns", "[[5,2,1]]", "1700000000", "0"]);
+            let mut home = TestHome::new(&DIALECT);
+            let life = home.ttl(HOME, &["k"], &[count, "ns", "[[5,2,1]]", "1700000000", "0"]);
             assert_eq!(life, Some(slots * 1_000_000), "{count}");
         }
     }
@@ -104,41 +104,41 @@ mod tests {
     // Bug 14.
     #[test]
     fn a_wait_leaves_room_for_the_event() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(ask(&mut desk, "4", "[[2,2,1]]", "1000", "1"), "2");
-        assert_eq!(ask(&mut desk, "1", "[[2,2,1]]", "1002", "1"), "0");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(ask(&mut home, "4", "[[2,2,1]]", "1000", "1"), "2");
+        assert_eq!(ask(&mut home, "1", "[[2,2,1]]", "1002", "1"), "0");
     }
 
     // Bug 15.
     #[test]
     fn a_clock_set_back_is_no_error_and_admits_no_more() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(ask(&mut desk, "2", "[[2,2,10]]", "1000", "0"), "nil");
-        assert_eq!(ask(&mut desk, "1", "[[2,2,10]]", "985", "0"), "1");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(ask(&mut home, "2", "[[2,2,10]]", "1000", "0"), "nil");
+        assert_eq!(ask(&mut home, "1", "[[2,2,10]]", "985", "0"), "1");
     }
 
     #[test]
     fn limits_may_be_objects() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let limits = r#"[{"maxOccurrences": 2, "decayFactor": 2, "durationResolution": 1}]"#;
-        assert_eq!(ask(&mut desk, "4", limits, "1000", "1"), "2");
-        assert_eq!(ask(&mut desk, "0", "[[2,2,1]]", "1000", "0"), "1");
+        assert_eq!(ask(&mut home, "4", limits, "1000", "1"), "2");
+        assert_eq!(ask(&mut home, "0", "[[2,2,1]]", "1000", "0"), "1");
     }
 
     #[test]
     fn a_wait_holds_for_all_limits() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         // Both limits are exceeded: the second falls below its max minus one only at 1040.
-        assert_eq!(ask(&mut desk, "4", "[[2,2,1],[3,2,40]]", "1000", "1"), "40");
-        assert_eq!(ask(&mut desk, "0", "[[3,2,40]]", "1000", "1"), "40");
+        assert_eq!(ask(&mut home, "4", "[[2,2,1],[3,2,40]]", "1000", "1"), "40");
+        assert_eq!(ask(&mut home, "0", "[[3,2,40]]", "1000", "1"), "40");
     }
 
     #[test]
     fn a_max_below_1_is_exceeded_by_any_event_and_no_wait_helps() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(ask(&mut desk, "1", "[[0.5,2,1]]", "1000", "1"), "-1");
-        assert_eq!(ask(&mut desk, "-1", "[[0.5,2,1]]", "0", "1"), "0");
-        assert_eq!(ask(&mut desk, "0", "[[0.5,2,1]]", "1000", "1"), "0");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(ask(&mut home, "1", "[[0.5,2,1]]", "1000", "1"), "-1");
+        assert_eq!(ask(&mut home, "-1", "[[0.5,2,1]]", "0", "1"), "0");
+        assert_eq!(ask(&mut home, "0", "[[0.5,2,1]]", "1000", "1"), "0");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use tollgate_kernel::{Cost, EXACT};
 
 use crate::error::DialectError;
-use crate::number::Decimal;
+use crate::number::ExactDecimal;
 
 /// The longest period of the kernel, in whole seconds.
 pub(crate) const MAX_SECONDS: u64 = (EXACT - 1) / 1_000_000;
@@ -18,7 +18,7 @@ pub(crate) fn one_key<'a>(keys: &[&'a [u8]]) -> Result<&'a [u8], DialectError> {
 
 /// Parses an integer from `least` to `most`.
 pub(crate) fn integer(name: &str, text: &[u8], least: u64, most: u64) -> Result<u64, DialectError> {
-    let number = Decimal::parse(text).and_then(Decimal::whole);
+    let number = ExactDecimal::parse(text).and_then(ExactDecimal::whole);
     let in_range = number.filter(|number| (least..=most).contains(number));
     in_range.ok_or_else(|| DialectError::new(name, format!("an integer from {least} to {most}"), text))
 }
@@ -31,6 +31,6 @@ pub(crate) fn cost(name: &str, text: &[u8], least: u64) -> Result<Cost, DialectE
 }
 
 /// Parses a number whose range the caller checks.
-pub(crate) fn decimal(name: &str, text: &[u8], expected: &str) -> Result<Decimal, DialectError> {
-    Decimal::parse(text).ok_or_else(|| DialectError::new(name, expected, text))
+pub(crate) fn decimal(name: &str, text: &[u8], expected: &str) -> Result<ExactDecimal, DialectError> {
+    ExactDecimal::parse(text).ok_or_else(|| DialectError::new(name, expected, text))
 }

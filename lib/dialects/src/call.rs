@@ -4,18 +4,18 @@ use std::fmt::Debug;
 
 use tollgate_kernel::{Cell, Decision, Detail, EXACT, KeyState, Micros, Policy, Request, Timestamp, decide_with};
 
-use crate::api_counter::Usage;
+use crate::api_counter::ApiCounterUsage;
 use crate::error::DialectError;
-use crate::reply::Reply;
+use crate::reply::DialectReply;
 
 /// The replies of one calling convention.
 pub trait Convention: Debug + Send + Sync {
     /// Returns the reply to a decision. `details` are those of the limits in policy order.
-    fn reply(&self, decision: &Decision, details: &[Detail], usage: &Usage) -> Reply;
+    fn reply(&self, decision: &Decision, details: &[Detail], usage: &ApiCounterUsage) -> DialectReply;
 
     /// Returns the reply to a reset.
-    fn forgotten(&self) -> Reply {
-        Reply::Nil
+    fn forgotten(&self) -> DialectReply {
+        DialectReply::Nil
     }
 
     /// Returns how long Redis keeps a state that this decision wrote at `home`, the time of the home's clock.
@@ -51,7 +51,7 @@ pub enum Action {
 
 /// The clock by which a call is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum CallClock {
     /// The home's clock, in microseconds.
     Home,
     /// The caller's clock, in the caller's unit; the policy's periods are in the same unit.
@@ -60,29 +60,29 @@ pub enum Clock {
 
 /// A parsed and valid call of a dialect.
 #[derive(Debug)]
-pub struct Call {
+pub struct ParsedCall {
     state_key: Vec<u8>,
     policy: Policy,
     action: Action,
-    clock: Clock,
+    clock: CallClock,
     /// The least time since the epoch that the home's clock must read.
     reach: Micros,
     /// Whether refused requests are counted in whole units.
-    counts_on: bool,
+    counts_refused: bool,
     usage_key: Option<Vec<u8>>,
     convention: Box<dyn Convention>,
 }
 
 /// The result of a decided call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct DialectOutcome {
     /// The reply to the caller.
-    pub reply: Reply,
+    pub reply: DialectReply,
     /// The decision behind the reply; `None` if the call was a reset.
     pub decision: Option<Decision>,
 }
 
-impl Call {
+impl ParsedCall {
     pub(crate) fn new(
         state_key: Vec<u8>,
         policy: Policy,
@@ -90,11 +90,11 @@ impl Call {
         convention: impl Convention + 'static,
     ) -> Self {
         let convention = Box::new(convention);
-        let (clock, reach) = (Clock::Home, Micros::ZERO);
-        Self { state_key, policy, action, clock, reach, counts_on: false, usage_key: None, convention }
+        let (clock, reach) = (CallClock::Home, Micros::ZERO);
+        Self { state_key, policy, action, clock, reach, counts_refused: false, usage_key: None, convention }
     }
 
-    pub(crate) fn by_clock(self, clock: Clock) -> Self {
+    pub(crate) fn by_clock(self, clock: CallClock) -> Self {
         Self { clock, ..self }
     }
 
@@ -102,8 +102,8 @@ impl Call {
         Self { reach, ..self }
     }
 
-    pub(crate) fn counting_on(self) -> Self {
-        Self { counts_on: true, ..self }
+    pub(crate) fn counting_refused(self) -> Self {
+        Self { counts_refused: true, ..self }
     }
 
     pub(crate) fn with_usage(self, key: Vec<u8>) -> Self {
@@ -123,7 +123,7 @@ impl Call {
         &self.state_key
     }
 
-    /// Returns the key under which a [`Usage`] is stored beside the state, if the convention has one.
+    /// Returns the key under which an [`ApiCounterUsage`] is stored beside the state, if the convention has one.
     pub fn usage_key(&self) -> Option<&[u8]> {
         self.usage_key.as_deref()
     }
@@ -139,7 +139,7 @@ impl Call {
     }
 
     /// Returns the clock by which the call is decided.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> CallClock {
         self.clock
     }
 
@@ -151,18 +151,18 @@ impl Call {
             return Err(DialectError::new("size 1 and extra_ttl", expected, found.as_bytes()));
         }
         Ok(match self.clock {
-            Clock::Home => home,
-            Clock::Caller(time) => time,
+            CallClock::Home => home,
+            CallClock::Caller(time) => time,
         })
     }
 
     /// Returns the reply to a decision of this call. `usage` is read only by conventions that have one.
-    pub fn reply(&self, decision: &Decision, details: &[Detail], usage: &Usage) -> Reply {
+    pub fn reply(&self, decision: &Decision, details: &[Detail], usage: &ApiCounterUsage) -> DialectReply {
         self.convention.reply(decision, details, usage)
     }
 
     /// Returns the reply to a reset.
-    pub fn forgotten(&self) -> Reply {
+    pub fn forgotten(&self) -> DialectReply {
         self.convention.forgotten()
     }
 
@@ -173,23 +173,34 @@ impl Call {
     }
 
     /// Decides the call on a key's state and returns the reply.
-    pub fn run(&self, state: &mut KeyState, home: Timestamp) -> Result<Reply, DialectError> {
-        self.run_with(state, &mut Usage::default(), home).map(|outcome| outcome.reply)
+    pub fn run(&self, state: &mut KeyState, home: Timestamp) -> Result<DialectReply, DialectError> {
+        self.run_with(state, &mut ApiCounterUsage::default(), home).map(|outcome| outcome.reply)
     }
 
-    /// As [`Call::run`], but also updates the usage that [`Call::usage_key`] names and returns the decision.
-    pub fn run_with(&self, state: &mut KeyState, usage: &mut Usage, home: Timestamp) -> Result<Outcome, DialectError> {
+    /// As [`ParsedCall::run`], but also updates the usage that [`ParsedCall::usage_key`] names, and returns the
+    /// decision.
+    pub fn run_with(
+        &self,
+        state: &mut KeyState,
+        usage: &mut ApiCounterUsage,
+        home: Timestamp,
+    ) -> Result<DialectOutcome, DialectError> {
         let t = self.time(home)?;
         self.run_on(state.cells_of(&self.policy, t), usage, t)
     }
 
-    /// As [`Call::run_with`], on the policy's cells in policy order, at [`Call::time`].
-    pub fn run_on(&self, cells: &mut [Cell], usage: &mut Usage, t: Timestamp) -> Result<Outcome, DialectError> {
+    /// As [`ParsedCall::run_with`], on the policy's cells in policy order, at [`ParsedCall::time`].
+    pub fn run_on(
+        &self,
+        cells: &mut [Cell],
+        usage: &mut ApiCounterUsage,
+        t: Timestamp,
+    ) -> Result<DialectOutcome, DialectError> {
         let Action::Check(request) = &self.action else {
             for (cell, limit) in cells.iter_mut().zip(self.policy.limits()) {
                 *cell = limit.fresh();
             }
-            return Ok(Outcome { reply: self.forgotten(), decision: None });
+            return Ok(DialectOutcome { reply: self.forgotten(), decision: None });
         };
         self.refuse_inexact(cells, t, request)?;
         let mut details = Vec::with_capacity(cells.len());
@@ -198,7 +209,7 @@ impl Call {
             let count = self.held(cells, t).map(|held| held as u64).max().unwrap_or_default();
             *usage = usage.after(&decision, count);
         }
-        Ok(Outcome { reply: self.reply(&decision, &details, usage), decision: Some(decision) })
+        Ok(DialectOutcome { reply: self.reply(&decision, &details, usage), decision: Some(decision) })
     }
 
     /// Returns the units that each limit holds at `t`, in policy order.
@@ -210,7 +221,7 @@ impl Call {
     /// refused requests count. The call is refused as a whole, because a wrong count would be worse.
     fn refuse_inexact(&self, cells: &[Cell], t: Timestamp, request: &Request) -> Result<(), DialectError> {
         let cost = request.cost.get();
-        if !self.counts_on || cost == 0 {
+        if !self.counts_refused || cost == 0 {
             return Ok(());
         }
         let most = self.held(cells, t).map(|held| held as u64).max().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tollgate_kernel::{PolicyError, Problem};
+use tollgate_kernel::{LimitError, PolicyError};
 
 /// The longest part of an argument that an error repeats, in characters.
 const MAX_FOUND: usize = 40;
@@ -33,7 +33,7 @@ impl DialectError {
     }
 
     /// Creates an error for an argument from which the kernel cannot build a limit.
-    pub(crate) fn limit(argument: impl Into<String>, problem: Problem, found: &[u8]) -> Self {
+    pub(crate) fn limit(argument: impl Into<String>, problem: LimitError, found: &[u8]) -> Self {
         Self::new(argument, problem.expected, found)
     }
 

@@ -1,4 +1,4 @@
-//! `fixed_window KEY limit window_s`: the counter per window of seed 003 -> `[allow|block, headers]`.
+//! `fixed_window KEY limit window_s`: the counter per window of PlugLimit -> `[allow|block, headers]`.
 //!
 //! The first request of a key opens the window, whether or not it is allowed, and every request counts as one. The
 //! headers are the limit, the seconds to the end of the window rounded up, and the units that remain. A window of 0,
@@ -6,21 +6,21 @@
 
 use tollgate_kernel::{Decision, Detail, Limit, Micros, Mode, Options, Policy, Request};
 
-use crate::api_counter::Usage;
+use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{MAX_SECONDS, integer, one_key};
-use crate::call::{Action, Call, Convention, Wording};
+use crate::call::{Action, Convention, ParsedCall, Wording};
 use crate::error::DialectError;
-use crate::reply::Reply;
-use crate::{Dialect, Lua};
+use crate::reply::DialectReply;
+use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "fixed_window",
     usage: "KEY limit window_s",
     parse,
-    lua: Some(Lua { run: "fixed_window", algorithms: &["fixed"], files: &[include_str!("fixed_window.lua")] }),
+    lua: Some(LuaTwin { run: "fixed_window", algorithms: &["fixed"], files: &[include_str!("fixed_window.lua")] }),
 };
 
-fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
+fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError> {
     let key = one_key(keys)?;
     let &[limit, window] = args else {
         return Err(DialectError::number("arguments", "2 (limit, window)", args.len()));
@@ -32,64 +32,64 @@ fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let policy = Policy::new(vec![built]).map_err(|error| DialectError::policy("limit", error))?;
     // A refused request counts too, so that it opens the window even if the limit is 0.
     let request = Request::ONE.mode(Mode::Uniform);
-    Ok(Call::new(
+    Ok(ParsedCall::new(
         key.to_vec(),
         policy,
         Action::Check(request),
-        FixedWindow { limit: count, refusal: Refusal::default() },
+        FixedWindowConvention { limit: count, refusal: RefusalWord::default() },
     ))
 }
 
 #[derive(Debug)]
-struct FixedWindow {
+struct FixedWindowConvention {
     limit: u64,
-    refusal: Refusal,
+    refusal: RefusalWord,
 }
 
-impl Convention for FixedWindow {
-    fn reply(&self, decision: &Decision, _details: &[Detail], _usage: &Usage) -> Reply {
+impl Convention for FixedWindowConvention {
+    fn reply(&self, decision: &Decision, _details: &[Detail], _usage: &ApiCounterUsage) -> DialectReply {
         let remaining = decision.remaining.max(0);
         let headers = [self.limit.to_string(), decision.reset_after.secs_up().to_string(), remaining.to_string()];
         self.refusal.reply(decision.allowed, headers)
     }
 
     fn speak(&mut self, wording: Wording) {
-        self.refusal = Refusal(wording);
+        self.refusal = RefusalWord(wording);
     }
 }
 
-/// The word of seed 003 for a refusal: its document says "block", its scripts say "deny".
+/// The word of PlugLimit for a refusal: its documentation says "block", its scripts say "deny".
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Refusal(pub(crate) Wording);
+pub(crate) struct RefusalWord(pub(crate) Wording);
 
-impl Refusal {
-    pub(crate) fn reply(self, allowed: bool, headers: impl IntoIterator<Item = String>) -> Reply {
+impl RefusalWord {
+    pub(crate) fn reply(self, allowed: bool, headers: impl IntoIterator<Item = String>) -> DialectReply {
         let word = match (allowed, self.0) {
             (true, _) => "allow",
             (false, Wording::Document) => "block",
             (false, Wording::Script) => "deny",
         };
-        Reply::Array(vec![Reply::Text(word.to_owned()), Reply::texts(headers)])
+        DialectReply::Array(vec![DialectReply::Text(word.to_owned()), DialectReply::texts(headers)])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Desk, error};
+    use crate::testing::{TestHome, error};
 
     const T: u64 = 1_700_000_000_000_000;
 
     #[test]
     fn the_documents_example() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, &["my_protected_pipeline_name:12345"], &["10", "60"]), "[allow, [10, 60, 9]]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, &["my_protected_pipeline_name:12345"], &["10", "60"]), "[allow, [10, 60, 9]]");
     }
 
     #[test]
     fn a_window_lasts_from_its_first_request_to_just_before_its_end() {
-        let mut desk = Desk::new(&DIALECT);
-        let mut at = |t| desk.ask(t, &["k"], &["1", "60"]);
+        let mut home = TestHome::new(&DIALECT);
+        let mut at = |t| home.ask(t, &["k"], &["1", "60"]);
         assert_eq!(at(T), "[allow, [1, 60, 0]]");
         assert_eq!(at(T + 59_000_001), "[block, [1, 1, 0]]");
         assert_eq!(at(T + 59_999_999), "[block, [1, 1, 0]]");
@@ -99,9 +99,9 @@ mod tests {
     // Bug 25.
     #[test]
     fn limit_0_blocks_the_first_request_and_opens_its_window() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, &["k"], &["0", "60"]), "[block, [0, 60, 0]]");
-        assert_eq!(desk.ask(T + 1_000_000, &["k"], &["0", "60"]), "[block, [0, 59, 0]]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, &["k"], &["0", "60"]), "[block, [0, 60, 0]]");
+        assert_eq!(home.ask(T + 1_000_000, &["k"], &["0", "60"]), "[block, [0, 59, 0]]");
     }
 
     #[test]
@@ -113,9 +113,9 @@ mod tests {
 
     #[test]
     fn the_state_lives_to_the_end_of_the_window() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ttl(T, &["k"], &["1", "60"]), Some(60_000_000));
-        assert_eq!(desk.ttl(T + 5, &["k"], &["1", "60"]), Some(59_999_995));
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ttl(T, &["k"], &["1", "60"]), Some(60_000_000));
+        assert_eq!(home.ttl(T + 5, &["k"], &["1", "60"]), Some(59_999_995));
     }
 
     // Bug 26 is the second line.

@@ -1,8 +1,8 @@
 //! The calling conventions of other limiters, implemented on the kernel: arguments in, reply out.
 //!
-//! A [`Dialect`] turns a caller's keys and arguments into a [`Call`]: the state's key, the policy, the request, and the
-//! clock to use. The user of this crate decides the call, which then makes the reply. Nothing here owns state or a
-//! clock, so the server, the Redis module and the vectors share it.
+//! A [`Dialect`] turns a caller's keys and arguments into a [`ParsedCall`]: the state's key, the policy, the request,
+//! and the clock to use. The user of this crate decides the call, which then makes the reply. Nothing here owns state or
+//! a clock, so the server, the store in Redis and the tests share it.
 //!
 //! ```
 //! use tollgate_kernel::{KeyState, Timestamp};
@@ -21,11 +21,11 @@
 //! | `call.rs` | a parsed call, and how it is run |
 //! | `reply.rs`, `output.rs`, `error.rs` | replies, outputs of unknown scripts, and errors |
 //! | `number.rs`, `arguments.rs` | numbers exactly as written, and parsing them |
-//! | `slot_window.rs`, `ar1.rs` | seed 000; what they share is in `slotted.rs` |
-//! | `api_counter.rs` | seed 001 |
-//! | `sliding_window.rs` | seed 002 |
-//! | `fixed_window.rs`, `token_bucket.rs` | seed 003 |
-//! | `rolling.rs`, `rolling_options.rs` | seed 004: the script's arguments, the factory's options |
+//! | `slot_window.rs`, `ar1.rs` | o1.rate-limiter; what they share is in `slotted.rs` |
+//! | `api_counter.rs` | redis-limiter |
+//! | `sliding_window.rs` | the library rdslim |
+//! | `fixed_window.rs`, `token_bucket.rs` | PlugLimit |
+//! | `rolling.rs`, `rolling_options.rs` | the rolling limiter with modes: the script's arguments, the factory's options |
 //! | `throttle.rs` | redis-cell's CL.THROTTLE |
 //! | `scripts.rs` | which published script has which dialect |
 
@@ -49,17 +49,17 @@ mod testing;
 mod throttle;
 mod token_bucket;
 
-pub use api_counter::Usage;
-pub use call::{Action, Call, Clock, Convention, Outcome, Wording};
+pub use api_counter::ApiCounterUsage;
+pub use call::{Action, CallClock, Convention, DialectOutcome, ParsedCall, Wording};
 pub use error::DialectError;
 pub use output::Output;
-pub use reply::Reply;
+pub use reply::DialectReply;
 pub use rolling::RollingResult;
 pub use rolling_options::{RollingLimit, RollingOptions};
-pub use scripts::{SCRIPTS, Script, script};
+pub use scripts::{PublishedScript, SCRIPTS, script};
 
 /// Parses the keys and arguments of a call. An error changes nothing.
-pub type Parse = fn(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError>;
+pub type CallParser = fn(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError>;
 
 /// A line of the registry.
 #[derive(Clone, Copy, Debug)]
@@ -69,14 +69,14 @@ pub struct Dialect {
     /// Its arguments, keys first, for help and errors.
     pub usage: &'static str,
     /// Parses a call.
-    pub parse: Parse,
+    pub parse: CallParser,
     /// Its twin in Lua, if it can be called as a Redis function.
-    pub lua: Option<Lua>,
+    pub lua: Option<LuaTwin>,
 }
 
 /// The form of a dialect inside Redis: a Lua function of keys and arguments, in files beside the Rust.
 #[derive(Clone, Copy, Debug)]
-pub struct Lua {
+pub struct LuaTwin {
     /// The name of the function.
     pub run: &'static str,
     /// The names of the algorithms it uses.

@@ -2,7 +2,7 @@
 
 /// A number with a finite number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Decimal {
+pub(crate) struct ExactDecimal {
     negative: bool,
     /// The digits without the point. They do not end in zero, unless the number is zero.
     digits: u128,
@@ -10,7 +10,7 @@ pub(crate) struct Decimal {
     places: i32,
 }
 
-impl Decimal {
+impl ExactDecimal {
     /// Parses `-12`, `0.5`, `1e-7`: an optional minus, digits, an optional point and an optional exponent. There may be
     /// up to 38 digits.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
@@ -103,8 +103,8 @@ impl Decimal {
 mod tests {
     use super::*;
 
-    fn decimal(text: &str) -> Decimal {
-        Decimal::parse(text.as_bytes()).unwrap()
+    fn decimal(text: &str) -> ExactDecimal {
+        ExactDecimal::parse(text.as_bytes()).unwrap()
     }
 
     #[test]
@@ -125,10 +125,10 @@ mod tests {
     #[test]
     fn what_is_no_number_is_refused() {
         for text in ["", "-", ".", "1.2.3", "1e", "e5", "0x10", " 1", "1 ", "+1", "inf", "nan", "1e99999", "--1"] {
-            assert_eq!(Decimal::parse(text.as_bytes()), None, "{text}");
+            assert_eq!(ExactDecimal::parse(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(Decimal::parse(&[0xff, b'1']), None);
-        assert_eq!(Decimal::parse("9".repeat(60).as_bytes()), None);
+        assert_eq!(ExactDecimal::parse(&[0xff, b'1']), None);
+        assert_eq!(ExactDecimal::parse("9".repeat(60).as_bytes()), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The output of a script that this project need not know, in types that every Redis protocol has.
 
-use crate::Reply;
+use crate::DialectReply;
 
 /// The output of a script, or of a built-in limiter, which returns the same as its script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,13 +34,13 @@ impl Output {
     }
 }
 
-impl From<Reply> for Output {
-    fn from(reply: Reply) -> Self {
+impl From<DialectReply> for Output {
+    fn from(reply: DialectReply) -> Self {
         match reply {
-            Reply::Nil => Self::Nothing,
-            Reply::Int(number) => Self::Integer(number),
-            Reply::Text(text) => Self::Text(text.into_bytes()),
-            Reply::Array(replies) => Self::List(replies.into_iter().map(Self::from).collect()),
+            DialectReply::Nil => Self::Nothing,
+            DialectReply::Int(number) => Self::Integer(number),
+            DialectReply::Text(text) => Self::Text(text.into_bytes()),
+            DialectReply::Array(replies) => Self::List(replies.into_iter().map(Self::from).collect()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The reply to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum DialectReply {
     /// An integer.
     Int(i64),
     /// No value.
@@ -12,10 +12,10 @@ pub enum Reply {
     /// A text.
     Text(String),
     /// Several replies, in order.
-    Array(Vec<Reply>),
+    Array(Vec<DialectReply>),
 }
 
-impl Reply {
+impl DialectReply {
     pub(crate) fn ints(numbers: impl IntoIterator<Item = i64>) -> Self {
         Self::Array(numbers.into_iter().map(Self::Int).collect())
     }
@@ -26,7 +26,7 @@ impl Reply {
 }
 
 /// Formats the reply for people: `[allow, [10, 60, 9]]`.
-impl fmt::Display for Reply {
+impl fmt::Display for DialectReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(number) => number.fmt(f),

@@ -1,5 +1,5 @@
-//! `rolling KEY... mode n now_us minDifference_us... max... bucketInterval_us... buckets...`: the rolling window of
-//! seed 004 -> actionsRemaining, acknowledged, wait in microseconds.
+//! `rolling KEY... mode n now_us minDifference_us... max... bucketInterval_us... buckets...`: the rolling limiter
+//! with modes -> actionsRemaining, acknowledged, wait in microseconds.
 //!
 //! There is one key and one of each number for every limit. The mode is 0 for uniform, 1 for binary and 2 for nary; the
 //! interval is bucketInterval times buckets. The wait is until n are acknowledged in full, or until nothing is left if
@@ -10,24 +10,24 @@
 use tollgate_kernel::algorithms::rolling::MAX_BUCKETS;
 use tollgate_kernel::{Decision, Detail, EXACT, Limit, Micros, Mode, Options, Policy, Request, Timestamp, Wait};
 
-use crate::api_counter::Usage;
+use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{cost, decimal, integer};
-use crate::call::{Action, Call, Clock, Convention};
+use crate::call::{Action, CallClock, Convention, ParsedCall};
 use crate::error::DialectError;
-use crate::reply::Reply;
-use crate::{Dialect, Lua};
+use crate::reply::DialectReply;
+use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "rolling",
     usage: "KEY... mode n now_us min_difference_us... max... bucket_interval_us... buckets...",
     parse,
-    lua: Some(Lua { run: "rolling_window", algorithms: &["rolling"], files: &[include_str!("rolling.lua")] }),
+    lua: Some(LuaTwin { run: "rolling_window", algorithms: &["rolling"], files: &[include_str!("rolling.lua")] }),
 };
 
 /// The modes in the order of their numbers.
 pub(crate) const MODES: [Mode; 3] = [Mode::Uniform, Mode::Binary, Mode::Nary];
 
-fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
+fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError> {
     if keys.is_empty() {
         return Err(DialectError::number("keys", "1 or more", 0));
     }
@@ -52,9 +52,10 @@ fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     }
     let policy = Policy::new(limits).map_err(|error| DialectError::policy("keys", error))?;
     let request = Request::cost(cost).mode(mode).wait_for(cost.get());
-    let convention = Rolling { n: cost.get(), life };
-    let call = Call::new(state_key(keys), policy, Action::Check(request), convention).by_clock(Clock::Caller(now));
-    Ok(if mode == Mode::Uniform { call.counting_on() } else { call })
+    let convention = RollingConvention { n: cost.get(), life };
+    let call =
+        ParsedCall::new(state_key(keys), policy, Action::Check(request), convention).by_clock(CallClock::Caller(now));
+    Ok(if mode == Mode::Uniform { call.counting_refused() } else { call })
 }
 
 fn read_mode(text: &[u8]) -> Result<Mode, DialectError> {
@@ -106,13 +107,13 @@ fn state_key(keys: &[&[u8]]) -> Vec<u8> {
 }
 
 #[derive(Debug)]
-struct Rolling {
+struct RollingConvention {
     n: u64,
     /// How long an entry counts, the longest over the limits.
     life: Micros,
 }
 
-/// The answer of a limiter of seed 004, by the names of its document.
+/// The answer of a rolling limiter with modes, by the names of its documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RollingResult {
     /// The number of attempts that are recorded: in uniform mode all, in binary mode all or none.
@@ -136,10 +137,10 @@ impl RollingResult {
     }
 }
 
-impl Convention for Rolling {
-    fn reply(&self, decision: &Decision, details: &[Detail], _usage: &Usage) -> Reply {
+impl Convention for RollingConvention {
+    fn reply(&self, decision: &Decision, details: &[Detail], _usage: &ApiCounterUsage) -> DialectReply {
         let result = RollingResult::new(self.n, decision, details);
-        Reply::ints([result.actions_remaining, result.acknowledged as i64, result.wait.get() as i64])
+        DialectReply::ints([result.actions_remaining, result.acknowledged as i64, result.wait.get() as i64])
     }
 
     fn life(&self, decision: &Decision, _home: Timestamp) -> Micros {
@@ -151,69 +152,69 @@ impl Convention for Rolling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Desk, error};
+    use crate::testing::{TestHome, error};
 
     const T: u64 = 1_700_000_000_000_000;
 
     /// Makes a call with one limit: `[min_difference, max, bucket_interval, buckets]`.
-    fn one(desk: &mut Desk, mode: &str, n: &str, now: u64, limit: [&str; 4]) -> String {
+    fn one(home: &mut TestHome, mode: &str, n: &str, now: u64, limit: [&str; 4]) -> String {
         let now = now.to_string();
-        desk.ask(0, &["k"], &[&[mode, n, &now][..], &limit].concat())
+        home.ask(0, &["k"], &[&[mode, n, &now][..], &limit].concat())
     }
 
     #[test]
     fn binary_takes_all_or_nothing_and_nary_what_fits() {
         let limit = ["0", "10", "100", "10000"];
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(one(&mut desk, "1", "8", T, limit), "[2, 8, 1000050]");
-        assert_eq!(one(&mut desk, "1", "5", T + 1, limit), "[2, 0, 1000049]");
-        assert_eq!(one(&mut desk, "2", "5", T + 1, limit), "[0, 2, 1000049]");
-        assert_eq!(one(&mut desk, "2", "5", T + 1, limit), "[0, 0, 1000049]");
-        assert_eq!(one(&mut desk, "1", "5", T + 1_000_049, limit), "[0, 0, 1]");
-        assert_eq!(one(&mut desk, "1", "5", T + 1_000_050, limit), "[5, 5, 0]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(one(&mut home, "1", "8", T, limit), "[2, 8, 1000050]");
+        assert_eq!(one(&mut home, "1", "5", T + 1, limit), "[2, 0, 1000049]");
+        assert_eq!(one(&mut home, "2", "5", T + 1, limit), "[0, 2, 1000049]");
+        assert_eq!(one(&mut home, "2", "5", T + 1, limit), "[0, 0, 1000049]");
+        assert_eq!(one(&mut home, "1", "5", T + 1_000_049, limit), "[0, 0, 1]");
+        assert_eq!(one(&mut home, "1", "5", T + 1_000_050, limit), "[5, 5, 0]");
     }
 
     #[test]
     fn uniform_counts_on_and_tells_the_true_excess() {
         let limit = ["0", "3", "100", "10000"];
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(one(&mut desk, "0", "5", T, limit), "[-2, 5, 1000050]");
-        assert_eq!(one(&mut desk, "0", "1", T, limit), "[-3, 1, 1000050]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(one(&mut home, "0", "5", T, limit), "[-2, 5, 1000050]");
+        assert_eq!(one(&mut home, "0", "1", T, limit), "[-3, 1, 1000050]");
         let huge = "9007199254740991";
         let message = "ERR count: expected at most 9007199254740986 more than the 6 counted, 2^53 in all, found";
-        assert_eq!(one(&mut desk, "0", huge, T, limit), format!("{message} \"{huge}\""));
-        assert_eq!(one(&mut desk, "0", "1", T, limit), "[-4, 1, 1000050]");
+        assert_eq!(one(&mut home, "0", huge, T, limit), format!("{message} \"{huge}\""));
+        assert_eq!(one(&mut home, "0", "1", T, limit), "[-4, 1, 1000050]");
     }
 
     // Bug 30.
     #[test]
     fn min_difference_is_enforced() {
         let limit = ["100000", "10", "1000", "1000"];
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(one(&mut desk, "1", "1", T, limit), "[9, 1, 100000]");
-        assert_eq!(one(&mut desk, "1", "1", T + 99_999, limit), "[9, 0, 1]");
-        assert_eq!(one(&mut desk, "2", "1", T + 99_999, limit), "[9, 0, 1]");
-        assert_eq!(one(&mut desk, "1", "1", T + 100_000, limit), "[8, 1, 100000]");
-        assert_eq!(one(&mut desk, "0", "1", T + 100_001, limit), "[7, 1, 100000]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(one(&mut home, "1", "1", T, limit), "[9, 1, 100000]");
+        assert_eq!(one(&mut home, "1", "1", T + 99_999, limit), "[9, 0, 1]");
+        assert_eq!(one(&mut home, "2", "1", T + 99_999, limit), "[9, 0, 1]");
+        assert_eq!(one(&mut home, "1", "1", T + 100_000, limit), "[8, 1, 100000]");
+        assert_eq!(one(&mut home, "0", "1", T + 100_001, limit), "[7, 1, 100000]");
     }
 
     // Bug 31.
     #[test]
     fn after_exactly_the_wait_n_is_acknowledged() {
         let limit = ["0", "1", "1000", "1000"];
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(one(&mut desk, "1", "1", 5_000_000, limit), "[0, 1, 1000500]");
-        assert_eq!(one(&mut desk, "1", "1", 6_000_000, limit), "[0, 0, 500]");
-        assert_eq!(one(&mut desk, "1", "1", 6_000_500, limit), "[0, 1, 1000500]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(one(&mut home, "1", "1", 5_000_000, limit), "[0, 1, 1000500]");
+        assert_eq!(one(&mut home, "1", "1", 6_000_000, limit), "[0, 0, 500]");
+        assert_eq!(one(&mut home, "1", "1", 6_000_500, limit), "[0, 1, 1000500]");
     }
 
     // Bug 32.
     #[test]
     fn a_growing_bucket_counts_each_action_once() {
         let limit = ["0", "10", "1000000", "10"];
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         for (k, left) in [(0, 9), (1, 8), (2, 7), (3, 6)] {
-            assert!(one(&mut desk, "1", "1", T + k, limit).starts_with(&format!("[{left}, 1,")));
+            assert!(one(&mut home, "1", "1", T + k, limit).starts_with(&format!("[{left}, 1,")));
         }
     }
 
@@ -221,30 +222,30 @@ mod tests {
     #[test]
     fn buckets_closer_than_100_us_lose_no_action() {
         let limit = ["0", "10", "10", "1000"];
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         for (k, left) in [(0, 9), (1, 8), (2, 7), (3, 6), (4, 5)] {
-            assert!(one(&mut desk, "1", "1", T + 20 * k, limit).starts_with(&format!("[{left}, 1,")));
+            assert!(one(&mut home, "1", "1", T + 20 * k, limit).starts_with(&format!("[{left}, 1,")));
         }
     }
 
     #[test]
     fn more_than_max_waits_until_the_list_is_empty() {
         let limit = ["0", "3", "100", "10000"];
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(one(&mut desk, "1", "4", T, limit), "[3, 0, 0]");
-        one(&mut desk, "1", "1", T, limit);
-        one(&mut desk, "1", "1", T + 500_000, limit);
-        assert_eq!(one(&mut desk, "1", "4", T + 500_000, limit), "[1, 0, 1000050]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(one(&mut home, "1", "4", T, limit), "[3, 0, 0]");
+        one(&mut home, "1", "1", T, limit);
+        one(&mut home, "1", "1", T + 500_000, limit);
+        assert_eq!(one(&mut home, "1", "4", T + 500_000, limit), "[1, 0, 1000050]");
     }
 
     #[test]
     fn several_limits_are_charged_together() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         // The limits are 3 per hour and 2 per minute.
         let mut at = |now: u64, n: &str| {
             let now = now.to_string();
             let args = ["1", n, &now, "0", "0", "3", "2", "360000", "6000", "10000", "10000"];
-            desk.ask(0, &["0:u", "1:u"], &args)
+            home.ask(0, &["0:u", "1:u"], &args)
         };
         assert_eq!(at(T, "2"), "[0, 2, 3600180000]");
         assert_eq!(at(T + 1, "1"), "[0, 0, 60002999]");
@@ -254,11 +255,11 @@ mod tests {
     // A third of a millisecond has no exact decimal form; the client sends the result of its division.
     #[test]
     fn an_interval_that_does_not_divide_evenly_is_still_whole() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let limit = ["0", "1", "333.3333333333333", "3"];
-        assert_eq!(one(&mut desk, "1", "1", T, limit), "[0, 1, 1166]");
-        assert_eq!(one(&mut desk, "1", "1", T + 1_165, limit), "[0, 0, 1]");
-        assert_eq!(one(&mut desk, "1", "1", T + 1_166, limit), "[0, 1, 1166]");
+        assert_eq!(one(&mut home, "1", "1", T, limit), "[0, 1, 1166]");
+        assert_eq!(one(&mut home, "1", "1", T + 1_165, limit), "[0, 0, 1]");
+        assert_eq!(one(&mut home, "1", "1", T + 1_166, limit), "[0, 1, 1166]");
     }
 
     #[test]
@@ -272,12 +273,12 @@ mod tests {
 
     #[test]
     fn a_state_lives_as_long_as_its_entries() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let now = T.to_string();
         let args = &["1", "1", &now, "0", "10", "100", "10000"];
-        assert_eq!(desk.ttl(0, &["k"], args), Some(2_000_000));
+        assert_eq!(home.ttl(0, &["k"], args), Some(2_000_000));
         let spaced = &["1", "1", &now, "9000000", "10", "100", "10000"];
-        assert_eq!(desk.ttl(0, &["other"], spaced), Some(9_000_000));
+        assert_eq!(home.ttl(0, &["other"], spaced), Some(9_000_000));
     }
 
     // Bug 36 is the third line.

@@ -1,12 +1,12 @@
-//! The options of seed 004's factory, as in its document: one limit, a list of limits or a map of them. Also the keys
-//! and arguments that its client makes of them for [`rolling`](crate::rolling).
+//! The options of the rolling limiter with modes, as its documentation has them: one limit, a list of limits or a map of
+//! them. Also the keys and arguments that its client makes of them for [`rolling`](crate::rolling).
 
 use serde_json::{Map, Value};
 use tollgate_kernel::{Micros, Mode, Policy, Timestamp};
 
-use crate::call::Call;
+use crate::call::ParsedCall;
 use crate::error::DialectError;
-use crate::number::Decimal;
+use crate::number::ExactDecimal;
 use crate::rolling::{DIALECT, MODES};
 
 const DEFAULT_BUCKETS: u64 = 10_000;
@@ -39,7 +39,7 @@ impl RollingLimit {
     }
 }
 
-/// The options of a limiter of seed 004.
+/// The options of a rolling limiter with modes.
 ///
 /// ```
 /// use tollgate_kernel::{KeyState, Micros, Mode, Timestamp};
@@ -166,7 +166,7 @@ impl RollingOptions {
     }
 
     /// Returns the call for `n` actions of an id, or an error if anything is invalid.
-    pub fn call(&self, id: &[u8], n: u64, now: Timestamp) -> Result<Call, DialectError> {
+    pub fn call(&self, id: &[u8], n: u64, now: Timestamp) -> Result<ParsedCall, DialectError> {
         let (keys, args) = (self.keys(id), self.args(&n.to_string(), &now.get().to_string()));
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
@@ -202,18 +202,18 @@ fn number(
     limit: &Map<String, Value>,
     name: &str,
     expected: &str,
-    read: impl Fn(Decimal) -> Option<u64>,
+    read: impl Fn(ExactDecimal) -> Option<u64>,
 ) -> Result<Option<u64>, DialectError> {
     let value = match limit.get(name) {
         None | Some(Value::Null) => return Ok(None),
         Some(value) => value,
     };
-    let decimal = value.as_number().and_then(|number| Decimal::parse(number.to_string().as_bytes()));
+    let decimal = value.as_number().and_then(|number| ExactDecimal::parse(number.to_string().as_bytes()));
     let read = decimal.and_then(read).map(Some);
     read.ok_or_else(|| wrong(&format!("{place}{name}"), expected, value))
 }
 
-fn micros(millis: Decimal) -> Option<u64> {
+fn micros(millis: ExactDecimal) -> Option<u64> {
     (millis.places() <= 3).then(|| millis.floor_shifted(3)).flatten()
 }
 

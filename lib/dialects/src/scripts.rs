@@ -1,13 +1,13 @@
 //! The published scripts and their dialects, by the SHA-1 that clients send with EVALSHA.
 //!
-//! A server that knows these scripts serves unmodified clients. The functions of seed 002's library are called by name
-//! and need no line here.
+//! A server that knows these scripts serves unmodified clients. The functions of the library rdslim are called by
+//! name and need no line here.
 
 use crate::call::Wording;
 
 /// A published script.
 #[derive(Clone, Copy, Debug)]
-pub struct Script {
+pub struct PublishedScript {
     /// The SHA-1 of its text, lower case.
     pub sha1: &'static str,
     /// The name of its dialect.
@@ -16,8 +16,8 @@ pub struct Script {
     pub wording: Wording,
 }
 
-/// The scripts of the seed documents.
-pub static SCRIPTS: &[Script] = &[
+/// The published scripts of the limiters that the dialects speak for.
+pub static SCRIPTS: &[PublishedScript] = &[
     known("1533c10715a2840138ba6a19f2bbd52e8ba389fd", "slot_window"),
     known("c1099fa79e595bf443041fbc8f72ea50999f6fa6", "ar1"),
     known("31b1d0758f8a955fd4b0eac57648ec1c5575fbb5", "sliding_window"),
@@ -26,12 +26,12 @@ pub static SCRIPTS: &[Script] = &[
     known("1132da6df6e0d836fd4602c66b2a6623c8068413", "rolling"),
 ];
 
-const fn known(sha1: &'static str, dialect: &'static str) -> Script {
-    Script { sha1, dialect, wording: Wording::Script }
+const fn known(sha1: &'static str, dialect: &'static str) -> PublishedScript {
+    PublishedScript { sha1, dialect, wording: Wording::Script }
 }
 
 /// Returns the script of that SHA-1, in either case.
-pub fn script(sha1: &str) -> Option<&'static Script> {
+pub fn script(sha1: &str) -> Option<&'static PublishedScript> {
     SCRIPTS.iter().find(|script| script.sha1.eq_ignore_ascii_case(sha1))
 }
 

@@ -1,4 +1,4 @@
-//! `sliding_window KEY (SIZE_ms LIMIT)+ [EXTRA_TTL_ms]`: the exact event log of seed 002.
+//! `sliding_window KEY (SIZE_ms LIMIT)+ [EXTRA_TTL_ms]`: the exact event log of rdslim.
 //!
 //! The reply is 0 and the request is recorded, or it is the index of the first full window, counted from 1, and nothing
 //! is recorded. An event still counts exactly SIZE later, so a window of the kernel is one microsecond longer. A limit
@@ -9,21 +9,25 @@ use tollgate_kernel::algorithms::Rule;
 use tollgate_kernel::algorithms::sliding::Sliding;
 use tollgate_kernel::{Decision, Detail, EXACT, Limit, Micros, Policy, Request, Timestamp};
 
-use crate::api_counter::Usage;
+use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{decimal, one_key};
-use crate::call::{Action, Call, Convention};
+use crate::call::{Action, Convention, ParsedCall};
 use crate::error::DialectError;
-use crate::reply::Reply;
-use crate::{Dialect, Lua};
+use crate::reply::DialectReply;
+use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "sliding_window",
     usage: "KEY (size_ms limit)+ [extra_ttl_ms]",
     parse,
-    lua: Some(Lua { run: "sliding_window", algorithms: &["sliding"], files: &[include_str!("sliding_window.lua")] }),
+    lua: Some(LuaTwin {
+        run: "sliding_window",
+        algorithms: &["sliding"],
+        files: &[include_str!("sliding_window.lua")],
+    }),
 };
 
-fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
+fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError> {
     let key = one_key(keys)?;
     if args.len() < 2 {
         return Err(DialectError::number("arguments", "2 or more (size, limit, ..., extra_ttl)", args.len()));
@@ -42,8 +46,8 @@ fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let policy = Policy::new(limits).map_err(|error| DialectError::policy("windows", error))?;
     let kept = sizes.first().copied().unwrap_or_default().saturating_add(extra);
     let largest = sizes.into_iter().max().unwrap_or_default();
-    let convention = SlidingWindow { life: Micros::new(kept.max(largest)) };
-    let call = Call::new(key.to_vec(), policy, Action::Check(Request::ONE), convention);
+    let convention = SlidingWindowConvention { life: Micros::new(kept.max(largest)) };
+    let call = ParsedCall::new(key.to_vec(), policy, Action::Check(Request::ONE), convention);
     Ok(call.reaching_back(Micros::new(kept)))
 }
 
@@ -78,13 +82,13 @@ fn limit(index: usize, size: u64, count: u64, repeated: usize, text: &[u8]) -> R
 }
 
 #[derive(Debug)]
-struct SlidingWindow {
+struct SlidingWindowConvention {
     life: Micros,
 }
 
-impl Convention for SlidingWindow {
-    fn reply(&self, decision: &Decision, _details: &[Detail], _usage: &Usage) -> Reply {
-        Reply::Int(decision.limited_by.map_or(0, |index| index as i64 + 1))
+impl Convention for SlidingWindowConvention {
+    fn reply(&self, decision: &Decision, _details: &[Detail], _usage: &ApiCounterUsage) -> DialectReply {
+        DialectReply::Int(decision.limited_by.map_or(0, |index| index as i64 + 1))
     }
 
     fn life(&self, _decision: &Decision, _home: Timestamp) -> Micros {
@@ -95,105 +99,105 @@ impl Convention for SlidingWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Desk, error};
+    use crate::testing::{TestHome, error};
 
     const T: u64 = 1_700_000_000_000_000;
 
     // 100 requests an hour, no more than 10 a minute.
     #[test]
     fn the_documents_example_of_burst_control() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let args = &["3600000", "100", "60000", "10"];
-        assert_eq!(desk.ask_times(11, T, &["k"], args).concat(), "00000000002");
+        assert_eq!(home.ask_times(11, T, &["k"], args).concat(), "00000000002");
         let minute = 60_000_001;
         for round in 1..9 {
-            assert_eq!(desk.ask_times(11, T + round * minute, &["k"], args).concat(), "00000000002");
+            assert_eq!(home.ask_times(11, T + round * minute, &["k"], args).concat(), "00000000002");
         }
-        assert_eq!(desk.ask_times(11, T + 9 * minute, &["k"], args).concat(), "00000000001");
-        assert_eq!(desk.ask(T + 10 * minute, &["k"], args), "1");
+        assert_eq!(home.ask_times(11, T + 9 * minute, &["k"], args).concat(), "00000000001");
+        assert_eq!(home.ask(T + 10 * minute, &["k"], args), "1");
     }
 
     #[test]
     fn an_event_counts_until_exactly_its_size_later() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, &["k"], &["1000", "1"]), "0");
-        assert_eq!(desk.ask(T + 1_000_000, &["k"], &["1000", "1"]), "1");
-        assert_eq!(desk.ask(T + 1_000_001, &["k"], &["1000", "1"]), "0");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, &["k"], &["1000", "1"]), "0");
+        assert_eq!(home.ask(T + 1_000_000, &["k"], &["1000", "1"]), "1");
+        assert_eq!(home.ask(T + 1_000_001, &["k"], &["1000", "1"]), "0");
     }
 
     #[test]
     fn size_0_counts_one_instant() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask_times(2, T, &["k"], &["0", "1"]).concat(), "01");
-        assert_eq!(desk.ask(T + 1, &["k"], &["0", "1"]), "0");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask_times(2, T, &["k"], &["0", "1"]).concat(), "01");
+        assert_eq!(home.ask(T + 1, &["k"], &["0", "1"]), "0");
     }
 
     #[test]
     fn limit_0_or_less_always_refuses_with_its_index() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, &["k"], &["1000", "5", "100", "0"]), "2");
-        assert_eq!(desk.ask(T, &["k"], &["1000", "-7", "100", "0"]), "1");
-        assert_eq!(desk.ask(T, &["k"], &["1000", "5"]), "0");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, &["k"], &["1000", "5", "100", "0"]), "2");
+        assert_eq!(home.ask(T, &["k"], &["1000", "-7", "100", "0"]), "1");
+        assert_eq!(home.ask(T, &["k"], &["1000", "5"]), "0");
     }
 
     #[test]
     fn the_same_window_twice_works() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let args = &["1000", "3", "1000", "2", "1000", "3"];
-        assert_eq!(desk.ask_times(3, T, &["k"], args).concat(), "002");
+        assert_eq!(home.ask_times(3, T, &["k"], args).concat(), "002");
     }
 
     // Bug 21.
     #[test]
     fn a_clock_set_back_admits_no_more() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask_times(4, T, &["k"], &["1000", "4"]).concat(), "0000");
-        assert_eq!(desk.ask_times(4, T - 1, &["k"], &["1000", "4"]).concat(), "1111");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask_times(4, T, &["k"], &["1000", "4"]).concat(), "0000");
+        assert_eq!(home.ask_times(4, T - 1, &["k"], &["1000", "4"]).concat(), "1111");
     }
 
     // Bug 22.
     #[test]
     fn a_fractional_size_is_a_size() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, &["k"], &["0.5", "1"]), "0");
-        assert_eq!(desk.ask(T + 500, &["k"], &["0.5", "1"]), "1");
-        assert_eq!(desk.ask(T + 501, &["k"], &["0.5", "1"]), "0");
-        assert_eq!(desk.ttl(T, &["other"], &["0.5", "1"]), Some(500));
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, &["k"], &["0.5", "1"]), "0");
+        assert_eq!(home.ask(T + 500, &["k"], &["0.5", "1"]), "1");
+        assert_eq!(home.ask(T + 501, &["k"], &["0.5", "1"]), "0");
+        assert_eq!(home.ttl(T, &["other"], &["0.5", "1"]), Some(500));
     }
 
     // Bug 23.
     #[test]
     fn a_first_window_that_is_not_the_largest_blinds_no_other() {
-        let mut desk = Desk::new(&DIALECT);
-        let replies: String = (0..6).map(|k| desk.ask(T + k * 120_000, &["k"], &["100", "2", "10000", "3"])).collect();
+        let mut home = TestHome::new(&DIALECT);
+        let replies: String = (0..6).map(|k| home.ask(T + k * 120_000, &["k"], &["100", "2", "10000", "3"])).collect();
         assert_eq!(replies, "000222");
-        assert_eq!(desk.ttl(T, &["other"], &["100", "2", "10000", "3"]), Some(10_000_000));
+        assert_eq!(home.ttl(T, &["other"], &["100", "2", "10000", "3"]), Some(10_000_000));
     }
 
     // Bug 24.
     #[test]
     fn more_than_a_million_events_are_counted() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let mut last = String::new();
         for k in 0..1_000_002 {
-            last = desk.ask(T + k, &["k"], &["60000", "1000001"]);
+            last = home.ask(T + k, &["k"], &["60000", "1000001"]);
         }
         assert_eq!(last, "1");
     }
 
     #[test]
     fn extra_ttl_lengthens_the_life_and_only_a_success_sets_it() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ttl(T, &["k"], &["1000", "1", "500"]), Some(1_500_000));
-        assert_eq!(desk.ttl(T, &["k"], &["1000", "1", "500"]), None);
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ttl(T, &["k"], &["1000", "1", "500"]), Some(1_500_000));
+        assert_eq!(home.ttl(T, &["k"], &["1000", "1", "500"]), None);
     }
 
     #[test]
     fn a_changed_limit_keeps_what_was_counted() {
-        let mut desk = Desk::new(&DIALECT);
-        desk.ask_times(3, T, &["k"], &["1000", "3", "500", "9"]);
-        assert_eq!(desk.ask(T, &["k"], &["500", "9", "1000", "3"]), "2");
-        assert_eq!(desk.ask(T, &["k"], &["500", "9", "1000", "4"]), "0");
+        let mut home = TestHome::new(&DIALECT);
+        home.ask_times(3, T, &["k"], &["1000", "3", "500", "9"]);
+        assert_eq!(home.ask(T, &["k"], &["500", "9", "1000", "3"]), "2");
+        assert_eq!(home.ask(T, &["k"], &["500", "9", "1000", "4"]), "0");
     }
 
     #[test]
@@ -224,9 +228,9 @@ mod tests {
 
     #[test]
     fn a_life_that_reaches_behind_the_epoch_is_refused() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let message = r#"ERR size 1 and extra_ttl: expected together at most the time since the epoch, in microseconds, found "1800000000000000""#;
-        assert_eq!(desk.ask(T, &["k"], &["1000", "1", "1799999999000"]), message);
-        assert_eq!(desk.ask(T, &["k"], &["1000", "1", "1699999999000"]), "0");
+        assert_eq!(home.ask(T, &["k"], &["1000", "1", "1799999999000"]), message);
+        assert_eq!(home.ask(T, &["k"], &["1000", "1", "1699999999000"]), "0");
     }
 }

@@ -1,5 +1,5 @@
 //! `slot_window KEY count namespace [[max, duration, resolution], ...] now [want_wait]`: the sliding window of time
-//! slots of seed 000 -> 1 if exceeded, else nil; or the wait, 0 if not exceeded.
+//! slots of o1.rate-limiter -> 1 if exceeded, else nil; or the wait, 0 if not exceeded.
 //!
 //! The wait is for one more event after those counted, over all limits; -1 means that no wait helps. The original
 //! reports 0 for a burst in one slot, or the age of a slot instead of the time left. A resolution longer than the
@@ -9,38 +9,38 @@ use tollgate_kernel::algorithms::Rule;
 use tollgate_kernel::algorithms::slots::{MAX_SLOTS_UNREFUNDED, Slots};
 use tollgate_kernel::{EXACT, Limit};
 
-use crate::call::Call;
+use crate::call::ParsedCall;
 use crate::error::DialectError;
-use crate::slotted::{self, Fields, Given, Ticks};
-use crate::{Dialect, Lua};
+use crate::slotted::{self, LimitFields, LimitNumber, Ticks};
+use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "slot_window",
     usage: "KEY count namespace limits now [want_wait]",
     parse,
-    lua: Some(Lua {
+    lua: Some(LuaTwin {
         run: "slot_window",
         algorithms: &["slots"],
         files: &[include_str!("slotted.lua"), include_str!("slot_window.lua")],
     }),
 };
 
-const FIELDS: Fields = [
+const FIELDS: LimitFields = [
     // The document's own spelling, and the correct one.
     ("max", &["maxOcurrences", "maxOccurrences"]),
     ("duration", &["limitDuration"]),
     ("resolution", &["durationResolution"]),
 ];
 
-fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
-    let asked = slotted::read(keys, args, &FIELDS)?;
-    let ticks = asked.ticks();
-    let limits: Vec<Limit> = asked.limits.iter().map(|given| limit(given, ticks)).collect::<Result<_, _>>()?;
+fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError> {
+    let arguments = slotted::read(keys, args, &FIELDS)?;
+    let ticks = arguments.ticks();
+    let limits: Vec<Limit> = arguments.limits.iter().map(|given| limit(given, ticks)).collect::<Result<_, _>>()?;
     let longest = limits.iter().map(Limit::period).max();
-    Ok(asked.call(limits, ticks, longest)?.counting_on())
+    Ok(arguments.call(limits, ticks, longest)?.counting_refused())
 }
 
-fn limit([max, duration, resolution]: &[Given; 3], ticks: Ticks) -> Result<Limit, DialectError> {
+fn limit([max, duration, resolution]: &[LimitNumber; 3], ticks: Ticks) -> Result<Limit, DialectError> {
     // Events are whole, so a total above a fraction is a total above its floor.
     let count = max.decimal.floor_shifted(0).filter(|count| *count <= EXACT);
     let count = count.ok_or_else(|| max.wrong(format!("a number from 0 to {EXACT}")))?;
@@ -63,7 +63,7 @@ fn limit([max, duration, resolution]: &[Given; 3], ticks: Ticks) -> Result<Limit
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Desk, HOME, ask_slotted as ask, error};
+    use crate::testing::{HOME, TestHome, ask_slotted as ask, error};
 
     // Once in 5 seconds and 5 times an hour, in the document's own spelling.
     #[test]
@@ -72,10 +72,10 @@ mod tests {
             {"maxOcurrences": 1, "limitDuration": 5, "durationResolution": 1},
             {"maxOccurrences": 5, "limitDuration": 3600, "durationResolution": 600}
         ]"#;
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let mut replies = Vec::new();
         for now in ["1200", "1201", "1205", "1210", "1215", "1220"] {
-            replies.push(ask(&mut desk, "1", limits, now, "0"));
+            replies.push(ask(&mut home, "1", limits, now, "0"));
         }
         // The second attempt counts too, so the five places of the hour are taken before the last attempt.
         assert_eq!(replies, ["nil", "1", "1", "nil", "nil", "1"]);
@@ -84,74 +84,74 @@ mod tests {
     // Three times an hour in slots of 20 minutes: a slot leaves an hour after it began.
     #[test]
     fn slots_leave_a_duration_after_they_began() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let limits = "[[3, 3600, 1200]]";
         for now in ["1199", "1200", "2400"] {
-            assert_eq!(ask(&mut desk, "1", limits, now, "1"), "0");
+            assert_eq!(ask(&mut home, "1", limits, now, "1"), "0");
         }
-        assert_eq!(ask(&mut desk, "1", limits, "3599", "1"), "1201");
-        assert_eq!(ask(&mut desk, "0", limits, "3600", "1"), "0");
+        assert_eq!(ask(&mut home, "1", limits, "3599", "1"), "1201");
+        assert_eq!(ask(&mut home, "0", limits, "3600", "1"), "0");
         // Slots with 1, 2 and 1 events: the one with 2 must leave too.
-        assert_eq!(ask(&mut desk, "1", limits, "3600", "1"), "2400");
+        assert_eq!(ask(&mut home, "1", limits, "3600", "1"), "2400");
     }
 
     // Bug 1.
     #[test]
     fn waits_for_a_burst_in_one_slot_are_told() {
-        let mut desk = Desk::new(&DIALECT);
-        let replies: Vec<_> = (0..3).map(|_| ask(&mut desk, "1", "[[1,5,1]]", "1000", "1")).collect();
+        let mut home = TestHome::new(&DIALECT);
+        let replies: Vec<_> = (0..3).map(|_| ask(&mut home, "1", "[[1,5,1]]", "1000", "1")).collect();
         assert_eq!(replies, ["0", "5", "5"]);
     }
 
     // Bug 2.
     #[test]
     fn a_wait_is_the_time_left_over_all_limits() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let limits = "[[1,5,1],[5,3600,600]]";
         for now in ["1000", "1005", "1010", "1015", "1020"] {
-            assert_eq!(ask(&mut desk, "1", limits, now, "1"), "0");
+            assert_eq!(ask(&mut home, "1", limits, now, "1"), "0");
         }
         // The slot of second 600 leaves at 4200.
-        assert_eq!(ask(&mut desk, "1", limits, "1021", "1"), "3179");
+        assert_eq!(ask(&mut home, "1", limits, "1021", "1"), "3179");
     }
 
     // Bug 3.
     #[test]
     fn want_wait_left_out_0_or_empty_is_no() {
         for args in [&["1", "ns", "[[1,5,1]]", "1000"][..], &["1", "ns", "[[1,5,1]]", "1000", ""]] {
-            let mut desk = Desk::new(&DIALECT);
-            assert_eq!(desk.ask_times(3, HOME, &["k"], args), ["nil", "1", "1"]);
+            let mut home = TestHome::new(&DIALECT);
+            assert_eq!(home.ask_times(3, HOME, &["k"], args), ["nil", "1", "1"]);
         }
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let args = &["1", "ns", "[[1,5,1]]", "1000", "0"];
-        assert_eq!(desk.ask_times(3, HOME, &["k"], args), ["nil", "1", "1"]);
+        assert_eq!(home.ask_times(3, HOME, &["k"], args), ["nil", "1", "1"]);
     }
 
     // Bug 4.
     #[test]
     fn waits_beyond_eleven_slots_are_told_at_once() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let limits = "[[1000000,3600,1]]";
         for now in 1_000..1_020 {
-            assert_eq!(ask(&mut desk, "1", limits, &now.to_string(), "1"), "0");
+            assert_eq!(ask(&mut home, "1", limits, &now.to_string(), "1"), "0");
         }
         // There is room for one event when the slot of the million leaves.
-        assert_eq!(ask(&mut desk, "1000000", limits, "1020", "1"), "3600");
-        assert_eq!(ask(&mut desk, "0", limits, "1021", "1"), "3599");
-        let mut desk = Desk::new(&DIALECT);
+        assert_eq!(ask(&mut home, "1000000", limits, "1020", "1"), "3600");
+        assert_eq!(ask(&mut home, "0", limits, "1021", "1"), "3599");
+        let mut home = TestHome::new(&DIALECT);
         for now in 1_000..1_020 {
-            ask(&mut desk, "1", "[[15,3600,1]]", &now.to_string(), "1");
+            ask(&mut home, "1", "[[15,3600,1]]", &now.to_string(), "1");
         }
         // 20 events: six of them must leave.
-        assert_eq!(ask(&mut desk, "0", "[[15,3600,1]]", "1020", "1"), "3585");
+        assert_eq!(ask(&mut home, "0", "[[15,3600,1]]", "1020", "1"), "3585");
     }
 
     // Bug 5.
     #[test]
     fn a_limit_with_decimals_leaves_the_others_alone() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(ask(&mut desk, "1", "[[1,5,1]]", "1000", "1"), "0");
-        assert_eq!(ask(&mut desk, "1", "[[1,5,1],[100,0.5,0.1]]", "1000", "1"), "5");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(ask(&mut home, "1", "[[1,5,1]]", "1000", "1"), "0");
+        assert_eq!(ask(&mut home, "1", "[[1,5,1],[100,0.5,0.1]]", "1000", "1"), "5");
     }
 
     #[test]
@@ -161,40 +161,40 @@ mod tests {
             ("1700000000000", "[[1,86400000,3600000]]"),
             ("1700000000000000", "[[1,86400000000,3600000000]]"),
         ] {
-            let mut desk = Desk::new(&DIALECT);
-            assert_eq!(ask(&mut desk, "2", limits, now, "0"), "1");
-            assert_eq!(ask(&mut desk, "-1", limits, "0", "0"), "nil");
-            assert_eq!(ask(&mut desk, "0", limits, now, "0"), "nil", "{now}");
+            let mut home = TestHome::new(&DIALECT);
+            assert_eq!(ask(&mut home, "2", limits, now, "0"), "1");
+            assert_eq!(ask(&mut home, "-1", limits, "0", "0"), "nil");
+            assert_eq!(ask(&mut home, "0", limits, now, "0"), "nil", "{now}");
         }
     }
 
     #[test]
     fn fractional_times_are_times() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let limits = "[[1,0.5,0.1]]";
-        assert_eq!(ask(&mut desk, "1", limits, "1000.1", "0"), "nil");
-        assert_eq!(ask(&mut desk, "1", limits, "1000.15", "0"), "1");
-        assert_eq!(ask(&mut desk, "0", limits, "1000.59", "0"), "1");
-        assert_eq!(ask(&mut desk, "0", limits, "1000.6", "0"), "nil");
+        assert_eq!(ask(&mut home, "1", limits, "1000.1", "0"), "nil");
+        assert_eq!(ask(&mut home, "1", limits, "1000.15", "0"), "1");
+        assert_eq!(ask(&mut home, "0", limits, "1000.59", "0"), "1");
+        assert_eq!(ask(&mut home, "0", limits, "1000.6", "0"), "nil");
     }
 
     #[test]
     fn a_fractional_wait_is_rounded_up() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let limits = "[[1,2.5,0.5]]";
-        ask(&mut desk, "2", limits, "1000", "1");
+        ask(&mut home, "2", limits, "1000", "1");
         // The slot leaves at 1002.5.
         for (now, wait) in [("1000.25", "3"), ("1000.5", "2"), ("1001.49", "2"), ("1001.5", "1"), ("1002.49", "1")] {
-            assert_eq!(ask(&mut desk, "0", limits, now, "1"), wait, "{now}");
+            assert_eq!(ask(&mut home, "0", limits, now, "1"), wait, "{now}");
         }
-        assert_eq!(ask(&mut desk, "0", limits, "1002.5", "1"), "0");
+        assert_eq!(ask(&mut home, "0", limits, "1002.5", "1"), "0");
     }
 
     // Compares whole ticks and a `now` between them with the definition in doubles.
     #[test]
     fn a_now_between_ticks_decides_like_the_definition() {
         let (max, duration, resolution) = (3.0, 1.75, 0.25);
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let mut events: Vec<f64> = Vec::new();
         let mut now = 1_000.0;
         for step in 0..2_000u32 {
@@ -207,7 +207,7 @@ mod tests {
                 let leaves = events.iter().map(|slot| slot * resolution + duration);
                 leaves.filter(|at| total(*at) + 1.0 <= max).fold(f64::INFINITY, f64::min) - now
             };
-            let reply = ask(&mut desk, "1", "[[3,1.75,0.25]]", &now.to_string(), "1");
+            let reply = ask(&mut home, "1", "[[3,1.75,0.25]]", &now.to_string(), "1");
             assert_eq!(reply, expected.ceil().to_string(), "step {step} at {now}");
         }
     }
@@ -216,80 +216,80 @@ mod tests {
     #[test]
     fn any_unit_of_time_has_a_life_of_the_right_length() {
         let hour = 3_600_000_000u64;
-        let mut desk = Desk::new(&DIALECT);
-        let life = desk.ttl(472_222 * hour, &["k"], &["1", "ns", "[[1,2,1]]", "472222", "0"]);
+        let mut home = TestHome::new(&DIALECT);
+        let life = home.ttl(472_222 * hour, &["k"], &["1", "ns", "[[1,2,1]]", "472222", "0"]);
         assert_eq!(life, Some(2 * hour));
-        let life = desk.ttl(HOME, &["k"], &["1", "ns", "[[1,2000,1000]]", "1700000000000", "0"]);
+        let life = home.ttl(HOME, &["k"], &["1", "ns", "[[1,2000,1000]]", "1700000000000", "0"]);
         assert_eq!(life, Some(2_000_000));
-        let life = desk.ttl(HOME, &["k"], &["1", "ns", "[[1,0.5,0.1]]", "1700000000", "0"]);
+        let life = home.ttl(HOME, &["k"], &["1", "ns", "[[1,0.5,0.1]]", "1700000000", "0"]);
         assert_eq!(life, Some(500_000));
-        let life = desk.ttl(HOME, &["k"], &["1", "ns", "[[1,5,1]]", "0", "0"]);
+        let life = home.ttl(HOME, &["k"], &["1", "ns", "[[1,5,1]]", "0", "0"]);
         assert_eq!(life, Some(366 * 24 * hour));
-        assert_eq!(desk.ttl(HOME, &["k"], &["0", "ns", "[[1,5,1]]", "1700000000", "0"]), None);
+        assert_eq!(home.ttl(HOME, &["k"], &["0", "ns", "[[1,5,1]]", "1700000000", "0"]), None);
     }
 
     // Bug 7.
     #[test]
     fn a_microsecond_clock_limits() {
-        let mut desk = Desk::new(&DIALECT);
-        let replies: Vec<_> = (0..3).map(|_| ask(&mut desk, "1", "[[1,5000000,1]]", "1700000000123456", "0")).collect();
+        let mut home = TestHome::new(&DIALECT);
+        let replies: Vec<_> = (0..3).map(|_| ask(&mut home, "1", "[[1,5000000,1]]", "1700000000123456", "0")).collect();
         assert_eq!(replies, ["nil", "1", "1"]);
     }
 
     #[test]
     fn counts_up_to_2_to_the_53_are_exact() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         let limits = "[[9007199254740992,5,1]]";
-        assert_eq!(ask(&mut desk, "9007199254740991", limits, "1000", "1"), "0");
-        assert_eq!(ask(&mut desk, "1", limits, "1000", "1"), "0");
+        assert_eq!(ask(&mut home, "9007199254740991", limits, "1000", "1"), "0");
+        assert_eq!(ask(&mut home, "1", limits, "1000", "1"), "0");
         let message = "ERR count: expected at most 0 more than the 9007199254740992 counted, 2^53 in all, found \"2\"";
-        assert_eq!(ask(&mut desk, "2", limits, "1000", "1"), message);
-        assert_eq!(ask(&mut desk, "1", limits, "1000", "1"), message.replace("\"2\"", "\"1\""));
-        assert_eq!(ask(&mut desk, "0", limits, "1000", "1"), "0");
-        assert_eq!(ask(&mut desk, "0", limits, "1005", "1"), "0");
+        assert_eq!(ask(&mut home, "2", limits, "1000", "1"), message);
+        assert_eq!(ask(&mut home, "1", limits, "1000", "1"), message.replace("\"2\"", "\"1\""));
+        assert_eq!(ask(&mut home, "0", limits, "1000", "1"), "0");
+        assert_eq!(ask(&mut home, "0", limits, "1005", "1"), "0");
     }
 
     // Bug 9.
     #[test]
     fn a_limit_given_twice_counts_once() {
-        let mut desk = Desk::new(&DIALECT);
-        let replies: Vec<_> = (0..3).map(|_| ask(&mut desk, "1", "[[2,5,1],[2,5,1]]", "1000", "0")).collect();
+        let mut home = TestHome::new(&DIALECT);
+        let replies: Vec<_> = (0..3).map(|_| ask(&mut home, "1", "[[2,5,1],[2,5,1]]", "1000", "0")).collect();
         assert_eq!(replies, ["nil", "nil", "1"]);
     }
 
     #[test]
     fn limits_that_differ_only_in_their_max_both_count() {
-        let mut desk = Desk::new(&DIALECT);
-        let replies: Vec<_> = (0..3).map(|_| ask(&mut desk, "1", "[[2,5,1],[1,5,1]]", "1000", "0")).collect();
+        let mut home = TestHome::new(&DIALECT);
+        let replies: Vec<_> = (0..3).map(|_| ask(&mut home, "1", "[[2,5,1],[1,5,1]]", "1000", "0")).collect();
         assert_eq!(replies, ["nil", "1", "1"]);
-        assert_eq!(ask(&mut desk, "0", "[[2,5,1]]", "1000", "0"), "1");
-        assert_eq!(ask(&mut desk, "0", "[[3,5,1]]", "1000", "0"), "nil");
+        assert_eq!(ask(&mut home, "0", "[[2,5,1]]", "1000", "0"), "1");
+        assert_eq!(ask(&mut home, "0", "[[3,5,1]]", "1000", "0"), "nil");
     }
 
     #[test]
     fn a_count_below_0_forgets_these_limits_only() {
-        let mut desk = Desk::new(&DIALECT);
-        ask(&mut desk, "5", "[[1,5,1],[2,5,1]]", "1000", "0");
-        assert_eq!(ask(&mut desk, "-1", "[[1,5,1]]", "0", "0"), "nil");
-        assert_eq!(ask(&mut desk, "-1", "[[1,5,1]]", "", "1"), "0");
-        assert_eq!(ask(&mut desk, "0", "[[1,5,1]]", "1000", "0"), "nil");
-        assert_eq!(ask(&mut desk, "0", "[[2,5,1]]", "1000", "0"), "1");
+        let mut home = TestHome::new(&DIALECT);
+        ask(&mut home, "5", "[[1,5,1],[2,5,1]]", "1000", "0");
+        assert_eq!(ask(&mut home, "-1", "[[1,5,1]]", "0", "0"), "nil");
+        assert_eq!(ask(&mut home, "-1", "[[1,5,1]]", "", "1"), "0");
+        assert_eq!(ask(&mut home, "0", "[[1,5,1]]", "1000", "0"), "nil");
+        assert_eq!(ask(&mut home, "0", "[[2,5,1]]", "1000", "0"), "1");
     }
 
     #[test]
     fn namespaces_are_apart() {
-        let mut desk = Desk::new(&DIALECT);
+        let mut home = TestHome::new(&DIALECT);
         for namespace in ["", "a", "a:b"] {
             let args = &["1", namespace, "[[1,5,1]]", "1000", "0"];
-            assert_eq!(desk.ask_times(2, HOME, &["k"], args), ["nil", "1"]);
+            assert_eq!(home.ask_times(2, HOME, &["k"], args), ["nil", "1"]);
         }
     }
 
     #[test]
     fn max_0_is_exceeded_by_any_event_and_no_wait_helps() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(ask(&mut desk, "0", "[[0,5,1]]", "1000", "1"), "0");
-        assert_eq!(ask(&mut desk, "1", "[[0,5,1]]", "1000", "1"), "-1");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(ask(&mut home, "0", "[[0,5,1]]", "1000", "1"), "0");
+        assert_eq!(ask(&mut home, "1", "[[0,5,1]]", "1000", "1"), "-1");
     }
 
     // Bug 8 is the resolution longer than the duration.

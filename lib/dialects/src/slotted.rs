@@ -1,4 +1,4 @@
-//! What `slot_window` and `ar1` of seed 000 share: `KEY count namespace limits now [want_wait]`.
+//! What `slot_window` and `ar1` of o1.rate-limiter share: `KEY count namespace limits now [want_wait]`.
 //!
 //! A count below 0 resets, 0 tests, and above 0 counts, even when the limit is exceeded. All times are in the caller's
 //! unit. They are converted to whole ticks of a millionth of the unit or more, depending on how large `now` is, so the
@@ -8,38 +8,38 @@
 use serde_json::{Number, Value};
 use tollgate_kernel::{Cost, Decision, Detail, EXACT, Limit, Micros, Mode, Policy, Request, Timestamp, Wait, muldiv};
 
-use crate::api_counter::Usage;
+use crate::api_counter::ApiCounterUsage;
 use crate::arguments::one_key;
-use crate::call::{Action, Call, Clock, Convention};
+use crate::call::{Action, CallClock, Convention, ParsedCall};
 use crate::error::DialectError;
-use crate::number::Decimal;
-use crate::reply::Reply;
+use crate::number::ExactDecimal;
+use crate::reply::DialectReply;
 
 /// The longest time that Redis keeps a state, whatever unit the caller counts in.
 const MAX_LIFE: u64 = 366 * 86_400_000_000;
 
 /// The names of the three numbers of a limit: the name for errors, then the names in objects.
-pub(crate) type Fields = [(&'static str, &'static [&'static str]); 3];
+pub(crate) type LimitFields = [(&'static str, &'static [&'static str]); 3];
 
 /// The parsed arguments. The numbers of the limits are not yet checked.
-pub(crate) struct Asked<'a> {
+pub(crate) struct SlottedArguments<'a> {
     state_key: Vec<u8>,
     /// `None` for a reset.
     count: Option<Cost>,
     now: &'a [u8],
     want_wait: bool,
-    pub(crate) limits: Vec<[Given; 3]>,
+    pub(crate) limits: Vec<[LimitNumber; 3]>,
 }
 
 /// A number of a limit, and its name.
-pub(crate) struct Given {
+pub(crate) struct LimitNumber {
     pub(crate) name: String,
     pub(crate) text: String,
-    pub(crate) decimal: Decimal,
+    pub(crate) decimal: ExactDecimal,
     pub(crate) double: f64,
 }
 
-impl Given {
+impl LimitNumber {
     pub(crate) fn wrong(&self, expected: impl Into<String>) -> DialectError {
         DialectError::new(self.name.as_str(), expected, self.text.as_bytes())
     }
@@ -56,14 +56,14 @@ const PLACES: [u32; 3] = [6, 3, 0];
 
 impl Ticks {
     /// Returns the shortest tick in which all these times can be counted.
-    fn counting<'a>(times: impl Iterator<Item = &'a Decimal> + Clone) -> Self {
+    fn counting<'a>(times: impl Iterator<Item = &'a ExactDecimal> + Clone) -> Self {
         let fits =
             |places: u32| times.clone().all(|time| time.floor_shifted(places).is_some_and(|ticks| ticks < EXACT));
         Self { places: PLACES.into_iter().find(|places| fits(*places)).unwrap_or(0) }
     }
 
     /// Converts a time of a limit to ticks.
-    pub(crate) fn span(self, time: &Given) -> Result<Micros, DialectError> {
+    pub(crate) fn span(self, time: &LimitNumber) -> Result<Micros, DialectError> {
         if time.decimal.places() > self.places {
             return Err(time.wrong(format!("a multiple of {}", self.tick())));
         }
@@ -72,7 +72,7 @@ impl Ticks {
     }
 
     fn now(self, text: &[u8]) -> Result<Timestamp, DialectError> {
-        let ticks = Decimal::parse(text).and_then(|now| now.floor_shifted(self.places));
+        let ticks = ExactDecimal::parse(text).and_then(|now| now.floor_shifted(self.places));
         let expected = || format!("a time from 0 and below 2^53 ticks of {}", self.tick());
         ticks.and_then(Timestamp::new).ok_or_else(|| DialectError::new("now", expected(), text))
     }
@@ -93,7 +93,11 @@ impl Ticks {
 }
 
 /// Parses the arguments.
-pub(crate) fn read<'a>(keys: &[&'a [u8]], args: &[&'a [u8]], fields: &Fields) -> Result<Asked<'a>, DialectError> {
+pub(crate) fn read<'a>(
+    keys: &[&'a [u8]],
+    args: &[&'a [u8]],
+    fields: &LimitFields,
+) -> Result<SlottedArguments<'a>, DialectError> {
     let key = one_key(keys)?;
     let (count, namespace, limits, now, want_wait) = match *args {
         [count, namespace, limits, now] => (count, namespace, limits, now, b"".as_slice()),
@@ -103,7 +107,7 @@ pub(crate) fn read<'a>(keys: &[&'a [u8]], args: &[&'a [u8]], fields: &Fields) ->
             return Err(DialectError::number("arguments", expected, args.len()));
         }
     };
-    Ok(Asked {
+    Ok(SlottedArguments {
         state_key: state_key(namespace, key),
         count: read_count(count)?,
         now,
@@ -130,14 +134,14 @@ fn state_key(namespace: &[u8], key: &[u8]) -> Vec<u8> {
 
 fn read_count(text: &[u8]) -> Result<Option<Cost>, DialectError> {
     let wrong = || DialectError::new("count", format!("an integer of at most {}", EXACT - 1), text);
-    let number = Decimal::parse(text).filter(|number| number.places() == 0).ok_or_else(wrong)?;
+    let number = ExactDecimal::parse(text).filter(|number| number.places() == 0).ok_or_else(wrong)?;
     if number.is_negative() {
         return Ok(None);
     }
     number.whole().and_then(Cost::new).map(Some).ok_or_else(wrong)
 }
 
-fn read_limits(text: &[u8], fields: &Fields) -> Result<Vec<[Given; 3]>, DialectError> {
+fn read_limits(text: &[u8], fields: &LimitFields) -> Result<Vec<[LimitNumber; 3]>, DialectError> {
     let wrong = || {
         let names = fields.map(|(name, _)| name).join(", ");
         DialectError::new("limits", format!("a JSON array of limits such as [[{names}]]"), text)
@@ -148,7 +152,7 @@ fn read_limits(text: &[u8], fields: &Fields) -> Result<Vec<[Given; 3]>, DialectE
     limits.iter().enumerate().map(|(index, limit)| read_limit(index, limit, fields).ok_or_else(wrong)).collect()
 }
 
-fn read_limit(index: usize, limit: &Value, fields: &Fields) -> Option<[Given; 3]> {
+fn read_limit(index: usize, limit: &Value, fields: &LimitFields) -> Option<[LimitNumber; 3]> {
     let given = |place: usize| {
         let (name, names) = fields.get(place)?;
         let value = match limit {
@@ -164,15 +168,15 @@ fn read_limit(index: usize, limit: &Value, fields: &Fields) -> Option<[Given; 3]
     Some([given(0)?, given(1)?, given(2)?])
 }
 
-fn read_number(name: String, number: &Number) -> Option<Given> {
+fn read_number(name: String, number: &Number) -> Option<LimitNumber> {
     let text = number.to_string();
-    Some(Given { name, decimal: Decimal::parse(text.as_bytes())?, double: number.as_f64()?, text })
+    Some(LimitNumber { name, decimal: ExactDecimal::parse(text.as_bytes())?, double: number.as_f64()?, text })
 }
 
-impl Asked<'_> {
+impl SlottedArguments<'_> {
     /// Returns the ticks of the caller's clock. A reset needs no clock; it uses any ticks that suit the limits.
     pub(crate) fn ticks(&self) -> Ticks {
-        match (self.count, Decimal::parse(self.now)) {
+        match (self.count, ExactDecimal::parse(self.now)) {
             (Some(_), Some(now)) => Ticks::counting([now].iter()),
             _ => Ticks::counting(self.limits.iter().flat_map(|given| &given[1..]).map(|given| &given.decimal)),
         }
@@ -180,7 +184,12 @@ impl Asked<'_> {
 
     /// Builds the call, with limits in policy order. `longest` is the lifetime of a state in ticks, if it is not simply
     /// the time left until the state is reset.
-    pub(crate) fn call(self, limits: Vec<Limit>, ticks: Ticks, longest: Option<Micros>) -> Result<Call, DialectError> {
+    pub(crate) fn call(
+        self,
+        limits: Vec<Limit>,
+        ticks: Ticks,
+        longest: Option<Micros>,
+    ) -> Result<ParsedCall, DialectError> {
         let mut different: Vec<Limit> = Vec::with_capacity(limits.len());
         for limit in limits {
             // A limit given twice is one limit.
@@ -195,32 +204,32 @@ impl Asked<'_> {
             Some(cost) => Action::Check(Request::cost(cost).mode(Mode::Uniform).wait_for(1)),
             None => Action::Reset,
         };
-        let convention = Slotted { want_wait: self.want_wait, ticks, now, longest };
-        Ok(Call::new(self.state_key, policy, action, convention).by_clock(Clock::Caller(now)))
+        let convention = SlottedConvention { want_wait: self.want_wait, ticks, now, longest };
+        Ok(ParsedCall::new(self.state_key, policy, action, convention).by_clock(CallClock::Caller(now)))
     }
 }
 
 #[derive(Debug)]
-struct Slotted {
+struct SlottedConvention {
     want_wait: bool,
     ticks: Ticks,
     now: Timestamp,
     longest: Option<Micros>,
 }
 
-impl Convention for Slotted {
-    fn reply(&self, decision: &Decision, _details: &[Detail], _usage: &Usage) -> Reply {
+impl Convention for SlottedConvention {
+    fn reply(&self, decision: &Decision, _details: &[Detail], _usage: &ApiCounterUsage) -> DialectReply {
         match (self.want_wait, decision.allowed, decision.next_after) {
-            (false, true, _) => Reply::Nil,
-            (false, false, _) => Reply::Int(1),
-            (true, true, _) => Reply::Int(0),
-            (true, false, Wait::After(wait)) => Reply::Int(self.ticks.up(wait)),
-            (true, false, Wait::Never) => Reply::Int(-1),
+            (false, true, _) => DialectReply::Nil,
+            (false, false, _) => DialectReply::Int(1),
+            (true, true, _) => DialectReply::Int(0),
+            (true, false, Wait::After(wait)) => DialectReply::Int(self.ticks.up(wait)),
+            (true, false, Wait::Never) => DialectReply::Int(-1),
         }
     }
 
-    fn forgotten(&self) -> Reply {
-        if self.want_wait { Reply::Int(0) } else { Reply::Nil }
+    fn forgotten(&self) -> DialectReply {
+        if self.want_wait { DialectReply::Int(0) } else { DialectReply::Nil }
     }
 
     /// Converts the lifetime to microseconds. The length of the caller's unit is the ratio of the home's time since the

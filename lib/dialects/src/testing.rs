@@ -4,25 +4,25 @@ use std::collections::HashMap;
 
 use tollgate_kernel::{KeyState, Timestamp};
 
-use crate::api_counter::Usage;
-use crate::call::Outcome;
-use crate::{Call, Dialect};
+use crate::api_counter::ApiCounterUsage;
+use crate::call::DialectOutcome;
+use crate::{Dialect, ParsedCall};
 
 /// The reading of the home's clock, for dialects that do not use it.
 pub(crate) const HOME: u64 = 1_700_000_000_000_000;
 
-/// Makes a call of seed 000's dialects on the key `k` in the namespace `ns`.
-pub(crate) fn ask_slotted(desk: &mut Desk, count: &str, limits: &str, now: &str, want_wait: &str) -> String {
-    desk.ask(HOME, &["k"], &[count, "ns", limits, now, want_wait])
+/// Makes a call of o1.rate-limiter's dialects on the key `k` in the namespace `ns`.
+pub(crate) fn ask_slotted(home: &mut TestHome, count: &str, limits: &str, now: &str, want_wait: &str) -> String {
+    home.ask(HOME, &["k"], &[count, "ns", limits, now, want_wait])
 }
 
 /// One dialect and the states of its keys.
-pub(crate) struct Desk {
+pub(crate) struct TestHome {
     dialect: &'static Dialect,
-    states: HashMap<Vec<u8>, (KeyState, Usage)>,
+    states: HashMap<Vec<u8>, (KeyState, ApiCounterUsage)>,
 }
 
-impl Desk {
+impl TestHome {
     pub(crate) fn new(dialect: &'static Dialect) -> Self {
         Self { dialect, states: HashMap::new() }
     }
@@ -46,7 +46,7 @@ impl Desk {
         call.ttl(&outcome.decision?, Timestamp::saturating(t)).map(|ttl| ttl.get())
     }
 
-    fn decide(&mut self, t: u64, keys: &[&str], args: &[&str]) -> Result<(Call, Outcome), String> {
+    fn decide(&mut self, t: u64, keys: &[&str], args: &[&str]) -> Result<(ParsedCall, DialectOutcome), String> {
         let call = parse(self.dialect, keys, args)?;
         let (state, usage) = self.states.entry(call.state_key().to_vec()).or_default();
         let outcome = call.run_with(state, usage, Timestamp::saturating(t)).map_err(|error| error.to_string())?;
@@ -59,7 +59,7 @@ pub(crate) fn error(dialect: &Dialect, keys: &[&str], args: &[&str]) -> String {
     parse(dialect, keys, args).unwrap_err()
 }
 
-fn parse(dialect: &Dialect, keys: &[&str], args: &[&str]) -> Result<Call, String> {
+fn parse(dialect: &Dialect, keys: &[&str], args: &[&str]) -> Result<ParsedCall, String> {
     let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
     let args: Vec<&[u8]> = args.iter().map(|arg| arg.as_bytes()).collect();
     (dialect.parse)(&keys, &args).map_err(|error| error.to_string())

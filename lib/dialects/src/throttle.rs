@@ -7,16 +7,16 @@
 use tollgate_kernel::{Decision, Detail, EXACT, Limit, Micros, Options, Policy, Request, Wait};
 
 use crate::Dialect;
-use crate::api_counter::Usage;
+use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{MAX_SECONDS, cost, integer, one_key};
-use crate::call::{Action, Call, Convention};
+use crate::call::{Action, Convention, ParsedCall};
 use crate::error::DialectError;
-use crate::reply::Reply;
+use crate::reply::DialectReply;
 
 pub(crate) const DIALECT: Dialect =
     Dialect { name: "cl.throttle", usage: "KEY max_burst count period_s [quantity]", parse, lua: None };
 
-fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
+fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError> {
     let key = one_key(keys)?;
     let (&[max_burst, count, period], quantity) = (match args {
         [head @ .., quantity] if args.len() == 4 => (head, *quantity),
@@ -33,65 +33,65 @@ fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<Call, DialectError> {
     let built = Limit::build("gcra", units, Micros::from_secs(seconds), &options);
     let built = built.map_err(|problem| DialectError::limit("max_burst", problem, max_burst))?;
     let policy = Policy::new(vec![built]).map_err(|error| DialectError::policy("count", error))?;
-    Ok(Call::new(key.to_vec(), policy, Action::Check(Request::cost(cost)), Throttle { burst }))
+    Ok(ParsedCall::new(key.to_vec(), policy, Action::Check(Request::cost(cost)), ThrottleConvention { burst }))
 }
 
 #[derive(Debug)]
-struct Throttle {
+struct ThrottleConvention {
     burst: u64,
 }
 
-impl Convention for Throttle {
-    fn reply(&self, decision: &Decision, _details: &[Detail], _usage: &Usage) -> Reply {
+impl Convention for ThrottleConvention {
+    fn reply(&self, decision: &Decision, _details: &[Detail], _usage: &ApiCounterUsage) -> DialectReply {
         let retry = match decision.retry_after {
             Wait::After(wait) if !decision.allowed => wait.secs_up() as i64,
             _ => -1,
         };
         let reset = decision.reset_after.secs_up() as i64;
-        Reply::ints([i64::from(!decision.allowed), self.burst as i64, decision.remaining, retry, reset])
+        DialectReply::ints([i64::from(!decision.allowed), self.burst as i64, decision.remaining, retry, reset])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Desk, error};
+    use crate::testing::{TestHome, error};
 
     const T: u64 = 1_700_000_000_000_000;
 
     // The README's CL.THROTTLE user123 15 30 60 1.
     #[test]
     fn the_documents_example() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, &["user123"], &["15", "30", "60", "1"]), "[0, 16, 15, -1, 2]");
-        assert_eq!(desk.ask(T, &["user123"], &["15", "30", "60"]), "[0, 16, 14, -1, 4]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, &["user123"], &["15", "30", "60", "1"]), "[0, 16, 15, -1, 2]");
+        assert_eq!(home.ask(T, &["user123"], &["15", "30", "60"]), "[0, 16, 14, -1, 4]");
     }
 
     #[test]
     fn a_refusal_tells_when_to_retry_and_changes_nothing() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, &["k"], &["0", "1", "10"]), "[0, 1, 0, -1, 10]");
-        assert_eq!(desk.ask(T + 1, &["k"], &["0", "1", "10"]), "[1, 1, 0, 10, 10]");
-        assert_eq!(desk.ask(T + 9_000_000, &["k"], &["0", "1", "10"]), "[1, 1, 0, 1, 1]");
-        assert_eq!(desk.ask(T + 9_000_000, &["k"], &["0", "1", "10", "2"]), "[1, 1, 0, -1, 1]");
-        assert_eq!(desk.ask(T + 10_000_000, &["k"], &["0", "1", "10"]), "[0, 1, 0, -1, 10]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, &["k"], &["0", "1", "10"]), "[0, 1, 0, -1, 10]");
+        assert_eq!(home.ask(T + 1, &["k"], &["0", "1", "10"]), "[1, 1, 0, 10, 10]");
+        assert_eq!(home.ask(T + 9_000_000, &["k"], &["0", "1", "10"]), "[1, 1, 0, 1, 1]");
+        assert_eq!(home.ask(T + 9_000_000, &["k"], &["0", "1", "10", "2"]), "[1, 1, 0, -1, 1]");
+        assert_eq!(home.ask(T + 10_000_000, &["k"], &["0", "1", "10"]), "[0, 1, 0, -1, 10]");
     }
 
     #[test]
     fn quantity_0_peeks() {
-        let mut desk = Desk::new(&DIALECT);
-        desk.ask(T, &["k"], &["4", "1", "1", "5"]);
-        assert_eq!(desk.ask(T, &["k"], &["4", "1", "1", "0"]), "[0, 5, 0, -1, 5]");
-        assert_eq!(desk.ttl(T, &["k"], &["4", "1", "1", "0"]), None);
+        let mut home = TestHome::new(&DIALECT);
+        home.ask(T, &["k"], &["4", "1", "1", "5"]);
+        assert_eq!(home.ask(T, &["k"], &["4", "1", "1", "0"]), "[0, 5, 0, -1, 5]");
+        assert_eq!(home.ttl(T, &["k"], &["4", "1", "1", "0"]), None);
     }
 
     // redis-cell truncates the interval to nanoseconds and reports this as a zero rate.
     #[test]
     fn more_than_a_billion_a_second_is_a_rate() {
-        let mut desk = Desk::new(&DIALECT);
-        assert_eq!(desk.ask(T, &["k"], &["0", "3000000000", "1"]), "[0, 1, 0, -1, 1]");
-        assert_eq!(desk.ask(T, &["k"], &["0", "3000000000", "1"]), "[1, 1, 0, 1, 1]");
-        assert_eq!(desk.ask(T + 1, &["k"], &["0", "3000000000", "1"]), "[0, 1, 0, -1, 1]");
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask(T, &["k"], &["0", "3000000000", "1"]), "[0, 1, 0, -1, 1]");
+        assert_eq!(home.ask(T, &["k"], &["0", "3000000000", "1"]), "[1, 1, 0, 1, 1]");
+        assert_eq!(home.ask(T + 1, &["k"], &["0", "3000000000", "1"]), "[0, 1, 0, -1, 1]");
     }
 
     #[test]

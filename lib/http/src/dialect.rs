@@ -5,7 +5,7 @@ use http::HeaderName;
 /// A set of header fields that describes a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Dialect {
+pub enum HeaderDialect {
     /// draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy: "10/min";q=10;w=60`, `RateLimit: "10/min";r=9;t=60`.
     Draft10,
     /// The same fields as defined by draft-8. Tollgate writes the same text in both.
@@ -25,7 +25,7 @@ pub enum Dialect {
     /// If this is the only dialect, `Retry-After` is written at no other time.
     Plug,
     /// Custom header names.
-    Names(Names),
+    Names(HeaderNames),
 }
 
 /// The unit of a reset field.
@@ -38,7 +38,7 @@ pub enum Reset {
     Unix,
 }
 
-impl Dialect {
+impl HeaderDialect {
     /// The dialects that have a name, with their names.
     pub const NAMED: [(&'static str, Self); 8] = [
         ("draft-10", Self::Draft10),
@@ -54,9 +54,9 @@ impl Dialect {
     /// Returns the dialect with this name.
     ///
     /// ```
-    /// use tollgate_http::{Dialect, Reset};
-    /// assert_eq!(Dialect::from_name("x-ratelimit-unix"), Some(Dialect::XRateLimit(Reset::Unix)));
-    /// assert_eq!(Dialect::from_name("draft-9"), None);
+    /// use tollgate_http::{HeaderDialect, Reset};
+    /// assert_eq!(HeaderDialect::from_name("x-ratelimit-unix"), Some(HeaderDialect::XRateLimit(Reset::Unix)));
+    /// assert_eq!(HeaderDialect::from_name("draft-9"), None);
     /// ```
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|(own, _)| *own == name).map(|(_, dialect)| dialect)
@@ -67,21 +67,21 @@ impl Dialect {
 ///
 /// ```
 /// use http::HeaderName;
-/// use tollgate_http::{Dialect, Fields, Names, Reset};
-/// let names = Names::new()
+/// use tollgate_http::{HeaderDialect, HeaderFields, HeaderNames, Reset};
+/// let names = HeaderNames::new()
 ///     .remaining(HeaderName::from_static("x-acme-left"))
 ///     .reset(HeaderName::from_static("x-acme-new-at"), Reset::Unix);
-/// let fields = Fields::new([Dialect::Names(names), Dialect::Draft10]);
+/// let fields = HeaderFields::new([HeaderDialect::Names(names), HeaderDialect::Draft10]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct HeaderNames {
     pub(crate) limit: Option<HeaderName>,
     pub(crate) remaining: Option<HeaderName>,
     pub(crate) reset: Option<(HeaderName, Reset)>,
     pub(crate) retry_after: Option<HeaderName>,
 }
 
-impl Names {
+impl HeaderNames {
     /// Creates a set without any names.
     pub fn new() -> Self {
         Self::default()

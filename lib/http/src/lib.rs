@@ -5,15 +5,15 @@
 //! ```
 //! use http::HeaderMap;
 //! use tollgate_kernel::{KeyState, Policy, Request, Timestamp};
-//! use tollgate_http::{Dialect, Fields, Proxies, Reset, Told};
+//! use tollgate_http::{DecisionReport, HeaderDialect, HeaderFields, Proxies, Reset};
 //!
 //! let policy: Policy = "10/min name=permin, 100/h name=perhr".parse()?;
-//! let fields = Fields::new([Dialect::Draft10, Dialect::XRateLimit(Reset::Delta)]).prepare(&policy);
+//! let fields = HeaderFields::new([HeaderDialect::Draft10, HeaderDialect::XRateLimit(Reset::Delta)]).prepare(&policy);
 //!
 //! let now = Timestamp::saturating(1_790_000_000_000_000);
 //! let (decision, details) = KeyState::default().decide_full(&policy, now, &Request::ONE);
 //! let mut headers = HeaderMap::new();
-//! fields.write(&Told { policy: &policy, decision: &decision, details: &details }, &mut headers);
+//! fields.write(&DecisionReport { policy: &policy, decision: &decision, details: &details }, &mut headers);
 //! assert_eq!(headers["ratelimit-policy"], r#""permin";q=10;w=60, "perhr";q=100;w=3600"#);
 //! assert_eq!(headers["ratelimit"], r#""permin";r=9;t=60, "perhr";r=99;t=3600"#);
 //! assert_eq!(headers["x-ratelimit-remaining"], "9");
@@ -28,7 +28,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `told.rs` | a decision to be reported; its tightest limit, and the waits to report |
+//! | `report.rs` | a decision to be reported; its tightest limit, and the waits to report |
 //! | `dialect.rs` | the dialects by name, and custom header names |
 //! | `fields/` | the selection of dialects; what is prepared once; list fields, and fields of one value |
 //! | `seconds.rs` | the one place that rounds, upward; jitter |
@@ -36,7 +36,7 @@
 //! | `problem.rs` | response bodies as defined by RFC 9457 |
 //! | `proxies.rs`, `hop.rs` | the address of a client behind trusted proxies; addresses as proxies write them |
 //! | `prefix.rs` | the address prefix that is attributed to one caller |
-//! | `said/` | a parser for `RateLimit` and `Retry-After` of other services |
+//! | `upstream/` | a parser for `RateLimit` and `Retry-After` of other services |
 
 mod dialect;
 mod fields;
@@ -44,16 +44,16 @@ mod hop;
 mod prefix;
 mod problem;
 mod proxies;
-mod said;
+mod report;
 mod seconds;
 mod text;
-mod told;
+mod upstream;
 
-pub use dialect::{Dialect, Names, Reset};
-pub use fields::{Fields, PreparedFields};
+pub use dialect::{HeaderDialect, HeaderNames, Reset};
+pub use fields::{HeaderFields, PreparedFields};
 pub use hop::read as read_address;
 pub use prefix::{Prefix, PrefixText};
 pub use problem::{QUOTA_EXCEEDED, blank_problem, problem, quota_exceeded};
 pub use proxies::{Proxies, ProxyError, trusted_proxy};
-pub use said::{Said, SaidLimit, said};
-pub use told::Told;
+pub use report::DecisionReport;
+pub use upstream::{UpstreamLimit, UpstreamLimits, parse_upstream_limits};

@@ -14,10 +14,10 @@ use std::net::{IpAddr, Ipv6Addr};
 /// assert_eq!(of("::ffff:192.0.2.7").to_string(), "192.0.2.7");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Prefix(Of);
+pub struct Prefix(PrefixAddress);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Of {
+enum PrefixAddress {
     V4([u8; 4]),
     /// The network and the length of its prefix.
     V6(Ipv6Addr, u8),
@@ -61,11 +61,11 @@ impl Prefix {
     #[inline]
     pub fn with(ip: IpAddr, v6_bits: u8) -> Self {
         match ip.to_canonical() {
-            IpAddr::V4(ip) => Self(Of::V4(ip.octets())),
+            IpAddr::V4(ip) => Self(PrefixAddress::V4(ip.octets())),
             IpAddr::V6(ip) => {
                 let bits = v6_bits.clamp(32, 128);
                 let mask = u128::MAX << (128 - u32::from(bits));
-                Self(Of::V6(Ipv6Addr::from_bits(ip.to_bits() & mask), bits))
+                Self(PrefixAddress::V6(Ipv6Addr::from_bits(ip.to_bits() & mask), bits))
             }
         }
     }
@@ -81,14 +81,14 @@ impl Prefix {
     pub fn text(&self) -> PrefixText {
         let mut text = PrefixText { bytes: [0; MAX_LEN], len: 0 };
         match self.0 {
-            Of::V4([a, b, c, d]) => {
+            PrefixAddress::V4([a, b, c, d]) => {
                 text.octet(a);
                 for octet in [b, c, d] {
                     text.push(b'.');
                     text.octet(octet);
                 }
             }
-            Of::V6(network, bits) => {
+            PrefixAddress::V6(network, bits) => {
                 // This cannot fail: the longest prefix fits.
                 let _ = write!(text, "{network}/{bits}");
             }

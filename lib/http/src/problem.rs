@@ -3,7 +3,7 @@
 
 use http::StatusCode;
 
-use crate::told::Told;
+use crate::report::DecisionReport;
 
 /// The problem type of a refusal by a limit.
 pub const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
@@ -16,7 +16,8 @@ pub const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-type
 /// # let (mut key, now) = (KeyState::default(), Timestamp::saturating(1_790_000_000_000_000));
 /// # let _ = key.decide_full(&policy, now, &Request::ONE);
 /// let (decision, details) = key.decide_full(&policy, now, &Request::ONE);
-/// let body = tollgate_http::problem(&tollgate_http::Told { policy: &policy, decision: &decision, details: &details });
+/// let report = tollgate_http::DecisionReport { policy: &policy, decision: &decision, details: &details };
+/// let body = tollgate_http::problem(&report);
 /// assert_eq!(
 ///     String::from_utf8(body)?,
 ///     r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","#.to_owned()
@@ -24,8 +25,8 @@ pub const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-type
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn problem(told: &Told<'_>) -> Vec<u8> {
-    let violated = told.violated();
+pub fn problem(report: &DecisionReport<'_>) -> Vec<u8> {
+    let violated = report.violated();
     let detail = match violated.as_slice() {
         [] => "refused".to_owned(),
         names => format!("refused by {}", names.join(", ")),

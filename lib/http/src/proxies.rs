@@ -108,11 +108,11 @@ impl Proxies {
         if !self.trusts(peer) {
             return peer;
         }
-        self.told(headers).unwrap_or_else(|| self.walk(peer, headers))
+        self.additional(headers).unwrap_or_else(|| self.walk(peer, headers))
     }
 
     /// Returns the address in one of the additional headers.
-    fn told(&self, headers: &HeaderMap) -> Option<IpAddr> {
+    fn additional(&self, headers: &HeaderMap) -> Option<IpAddr> {
         self.also.iter().find_map(|name| {
             let mut lines = headers.get_all(name).iter();
             let (Some(only), None) = (lines.next(), lines.next()) else { return None };

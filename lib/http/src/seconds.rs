@@ -100,19 +100,21 @@ mod tests {
                 let mut seen = std::collections::BTreeSet::new();
                 for _ in 0..500 {
                     let stretch = jitter.draw();
-                    let told = stretch.seconds(Micros::from_secs(1_000));
-                    assert!((1_000..=1_000 + 10 * u64::from(percent)).contains(&told), "seed {seed}: {told}");
-                    seen.insert(told);
+                    let stretched = stretch.seconds(Micros::from_secs(1_000));
+                    assert!((1_000..=1_000 + 10 * u64::from(percent)).contains(&stretched), "seed {seed}: {stretched}");
+                    seen.insert(stretched);
                     // Whole seconds: short waits are unchanged.
                     assert_eq!(stretch.seconds(Micros::from_secs(9)), 9);
                     // The order of waits is preserved.
                     let mut last = 0;
                     for seconds in 0..200 {
-                        let told = stretch.seconds(Micros::from_secs(seconds));
+                        let stretched = stretch.seconds(Micros::from_secs(seconds));
                         assert!(
-                            told >= last && told >= seconds && told <= seconds + seconds * u64::from(percent) / 100
+                            stretched >= last
+                                && stretched >= seconds
+                                && stretched <= seconds + seconds * u64::from(percent) / 100
                         );
-                        last = told;
+                        last = stretched;
                     }
                 }
                 // 500 draws from 10 values per percent miss few of them; a single value would mean that there is no

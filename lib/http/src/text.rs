@@ -10,14 +10,14 @@ pub(crate) const MAX: u64 = 999_999_999_999_999;
 const INLINE: usize = 192;
 
 /// The value of a field while it is written: on the stack, unless it is long.
-pub(crate) struct Line {
+pub(crate) struct FieldBuffer {
     inline: [u8; INLINE],
     len: usize,
     /// The whole value, once it is longer than [`INLINE`].
     long: Vec<u8>,
 }
 
-impl Line {
+impl FieldBuffer {
     pub(crate) fn new() -> Self {
         Self { inline: [0; INLINE], len: 0, long: Vec::new() }
     }
@@ -103,9 +103,9 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_whole_whatever_its_length() {
+    fn a_buffer_of_any_length_is_complete() {
         for lengths in [vec![0], vec![1; 400], vec![INLINE], vec![INLINE + 1], vec![INLINE, 1], vec![100, 100, 100]] {
-            let (mut line, mut whole) = (Line::new(), Vec::new());
+            let (mut line, mut whole) = (FieldBuffer::new(), Vec::new());
             for (place, length) in lengths.iter().enumerate() {
                 let part = vec![b'a' + (place % 26) as u8; *length];
                 line.push(&part);
@@ -117,15 +117,15 @@ mod tests {
 
     #[test]
     fn integers_end_at_15_digits() {
-        for (number, told) in
+        for (number, expected) in
             [(0, "0"), (MAX, "999999999999999"), (MAX + 1, "999999999999999"), (u64::MAX, "999999999999999")]
         {
-            let mut line = Line::new();
+            let mut line = FieldBuffer::new();
             line.integer(number);
             let mut text = Vec::new();
             integer(number, &mut text);
-            assert_eq!((line.value().unwrap().as_bytes(), text.as_slice()), (told.as_bytes(), told.as_bytes()));
-            assert_eq!(super::number(number), told);
+            assert_eq!((line.value().unwrap().as_bytes(), text.as_slice()), (expected.as_bytes(), expected.as_bytes()));
+            assert_eq!(super::number(number), expected);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::algorithms::{Ask, Step};
+use crate::algorithms::{LimitOutcome, ResolvedRequest};
 use crate::decision::{Decision, Detail, Source};
 use crate::limit::{Cell, Limit};
 use crate::policy::Policy;
@@ -48,9 +48,9 @@ pub fn decide_with(
 }
 
 #[inline]
-pub(crate) fn ask(policy: &Policy, request: &Request) -> Ask {
+pub(crate) fn ask(policy: &Policy, request: &Request) -> ResolvedRequest {
     let mode = request.mode.unwrap_or(policy.mode());
-    Ask { cost: request.cost.get(), mode, peek: request.peek, needs: request.needs(mode) }
+    ResolvedRequest { cost: request.cost.get(), mode, peek: request.peek, needs: request.needs(mode) }
 }
 
 /// As [`decide`] for a policy of one limit that [packs](Limit::packs), on a packed cell. Also returns the words after
@@ -70,8 +70,8 @@ pub fn decide_packed(
 
 /// Returns the decision of one limit alone.
 #[inline]
-fn alone(limit: &Limit, t: Timestamp, mode: Mode, step: Step, mut tell: impl FnMut(Detail)) -> Decision {
-    let Step { fits, granted, settled } = step;
+fn alone(limit: &Limit, t: Timestamp, mode: Mode, step: LimitOutcome, mut tell: impl FnMut(Detail)) -> Decision {
+    let LimitOutcome { fits, granted, settled } = step;
     let remaining = if mode == Mode::Uniform { settled.remaining } else { settled.remaining.max(0) };
     let allowed = fits || granted > 0;
     tell(Detail { fits, remaining, retry_after: settled.wait, reset_after: settled.reset_after, count: limit.count() });
@@ -89,8 +89,8 @@ fn alone(limit: &Limit, t: Timestamp, mode: Mode, step: Step, mut tell: impl FnM
     }
 }
 
-/// What fits the limits: the first half of a decision.
-pub(crate) struct Assessed {
+/// How much fits the limits: the first half of a decision.
+pub(crate) struct Assessment {
     granted: u64,
     pub(crate) allowed: bool,
     limited_by: Option<usize>,
@@ -99,7 +99,7 @@ pub(crate) struct Assessed {
 }
 
 /// Corrects the clocks and determines how much fits every limit.
-pub(crate) fn assess(limits: &[Arc<Limit>], cells: &mut [Cell], t: Timestamp, ask: Ask) -> Assessed {
+pub(crate) fn assess(limits: &[Arc<Limit>], cells: &mut [Cell], t: Timestamp, ask: ResolvedRequest) -> Assessment {
     let mut room = ask.cost;
     let mut limited_by = None;
     let mut fits = 0;
@@ -112,7 +112,7 @@ pub(crate) fn assess(limits: &[Arc<Limit>], cells: &mut [Cell], t: Timestamp, as
         room = if ask.mode == Mode::Nary { room.min(limit.room(cell, t)) } else { 0 };
     }
     let whole = limited_by.is_none();
-    Assessed { granted: room, allowed: whole || room > 0, limited_by, fits }
+    Assessment { granted: room, allowed: whole || room > 0, limited_by, fits }
 }
 
 /// Charges every limit and returns the decision from the state afterwards.
@@ -120,8 +120,8 @@ pub(crate) fn settle(
     limits: &[Arc<Limit>],
     cells: &mut [Cell],
     t: Timestamp,
-    ask: Ask,
-    assessed: &Assessed,
+    ask: ResolvedRequest,
+    assessed: &Assessment,
     mut tell: impl FnMut(Detail),
 ) -> Decision {
     let charge = ask.charges(assessed.granted);

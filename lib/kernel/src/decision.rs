@@ -8,7 +8,7 @@ use crate::units::{Micros, Timestamp, Wait};
 
 /// The answer to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a decision that nobody looks at protects nothing"]
+#[must_use = "a decision that is ignored limits nothing"]
 pub struct Decision {
     /// In binary and uniform mode: whether the request fits. In nary mode: whether any units were granted.
     pub allowed: bool,
@@ -16,7 +16,7 @@ pub struct Decision {
     pub granted: u64,
     /// The units recorded; differs from `granted` in uniform mode.
     pub charged: u64,
-    /// The units left, the least over the limits; negative only in uniform mode.
+    /// The units left in the limit that has the fewest; negative only in uniform mode.
     pub remaining: i64,
     /// Zero if allowed; else the least time after which the same request passes if there are no other requests.
     pub retry_after: Wait,

@@ -65,14 +65,14 @@ pub struct LimitExplanation {
     /// The limit's part in the reply.
     pub detail: Detail,
     /// The standing of the limit before the decision.
-    pub before: Standing,
+    pub before: LimitStatus,
     /// The standing of the limit after the decision.
-    pub after: Standing,
+    pub after: LimitStatus,
 }
 
 /// The standing of a limit at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct LimitStatus {
     /// The units held against the limit.
     pub held: f64,
     /// The units left; negative if more was consumed than the limit allows.
@@ -98,10 +98,10 @@ pub fn explain(state: &mut KeyState, policy: &Policy, t: Timestamp, request: &Re
     }
 }
 
-fn standings(state: &mut KeyState, policy: &Policy, t: Timestamp) -> Vec<Standing> {
+fn standings(state: &mut KeyState, policy: &Policy, t: Timestamp) -> Vec<LimitStatus> {
     let cells = state.cells_of(policy, t);
     let each = policy.limits().iter().zip(cells.iter());
-    each.map(|(limit, cell)| Standing {
+    each.map(|(limit, cell)| LimitStatus {
         held: limit.rule().held(cell.memory(), t),
         remaining: limit.remaining(cell, t),
         reset_after: limit.reset_after(cell, t),
@@ -126,8 +126,8 @@ impl fmt::Display for Explanation {
         }
         for limit in &self.limits {
             let verdict = if limit.detail.fits { "fits" } else { "does not fit" };
-            write!(f, "\n  {}: {verdict}; held {} ", limit.name, Rounded(limit.before.held))?;
-            write!(f, "before, {} after; {} left", Rounded(limit.after.held), limit.after.remaining)?;
+            write!(f, "\n  {}: {verdict}; held {} ", limit.name, RoundedCount(limit.before.held))?;
+            write!(f, "before, {} after; {} left", RoundedCount(limit.after.held), limit.after.remaining)?;
             if limit.before.spacing_wait > Micros::ZERO {
                 write!(f, "; spaced for another {}", limit.before.spacing_wait)?;
             }
@@ -140,9 +140,9 @@ impl fmt::Display for Explanation {
 }
 
 /// A count with at most three decimals.
-struct Rounded(f64);
+struct RoundedCount(f64);
 
-impl fmt::Display for Rounded {
+impl fmt::Display for RoundedCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", (self.0 * 1_000.0).round() / 1_000.0)
     }

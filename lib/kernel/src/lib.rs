@@ -27,6 +27,7 @@
 //! | `combine.rs` | several limits, all charged or none; the exact wait |
 //! | `state.rs` | a key's cells under changing policies |
 //! | `words.rs`, `written.rs` | states as integers; limits, policies and keys as integers |
+//! | `lua.rs` | the Lua twins of what the algorithms share, as text |
 //! | `glob.rs` | matching names against a pattern |
 //! | `together.rs` | several keys, all charged or none |
 //! | `clock.rs`, `store.rs` | the interfaces through which time is read and state is kept |
@@ -58,19 +59,19 @@ mod written;
 pub use clock::Clock;
 pub use combine::{decide, decide_packed, decide_with, expires_after, refund};
 pub use decision::{Decision, Detail, Source};
-pub use explain::{Explanation, LimitExplanation, Standing, explain, promises};
+pub use explain::{Explanation, LimitExplanation, LimitStatus, explain, promises};
 pub use glob::matches;
 pub use limit::{Cell, Limit, LimitId, MAX_NAME, is_word};
 pub use log::LogState;
-pub use options::{Align, MAX_TIME, Options, Part as PolicyPart, Problem, Takes};
+pub use options::{AlgorithmOptions, Alignment, LimitError, LimitField, MAX_TIME, Options};
 pub use policy::{MAX_LIMITS, OnError, Policy, PolicyError};
 pub use request::{Cost, Mode, Request};
-pub use ring::{Entry, Narrow, Ring, Wide};
+pub use ring::{Entry, NarrowEntry, Ring, WideEntry};
 pub use state::{KeyState, MAX_OTHER_LIMITS};
-pub use store::{Item, MAX_KEY, Reply, Store, StoreError};
+pub use store::{KeyCheck, MAX_KEY, Reply, Store, StoreError};
 pub use text::TextError;
 pub use text::parse::unit;
-pub use together::{Part, Together, decide_all};
+pub use together::{JointDecision, JointRequest, decide_all};
 pub use units::{EXACT, Micros, Timestamp, Wait, muldiv};
 pub use window::Window;
 pub use words::{Reader, Writer};

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use crate::algorithms::{ALGORITHMS, Ask, Memory, Rule, Settled, Step};
-use crate::options::{Align, Options, Part, Problem};
+use crate::algorithms::{ALGORITHMS, AlgorithmMemory, LimitOutcome, LimitSettlement, ResolvedRequest, Rule};
+use crate::options::{Alignment, LimitError, LimitField, Options};
 use crate::spacing;
 use crate::text::print;
 use crate::units::{EXACT, Micros, Timestamp, Wait};
@@ -52,9 +52,9 @@ impl LimitId {
 
 impl Limit {
     /// Builds a limit with the algorithm named `algorithm`.
-    pub fn build(algorithm: &str, count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+    pub fn build(algorithm: &str, count: u64, period: Micros, options: &Options) -> Result<Self, LimitError> {
         let Some(listed) = ALGORITHMS.iter().find(|listed| listed.name == algorithm) else {
-            return Err(Problem::new(Part::Option("algorithm"), "the name of an algorithm", "100/min gcra"));
+            return Err(LimitError::new(LimitField::Option("algorithm"), "the name of an algorithm", "100/min gcra"));
         };
         (listed.build)(count, period, options).map(Self::new)
     }
@@ -67,19 +67,19 @@ impl Limit {
     }
 
     /// Returns the same limit with a minimum time between charges.
-    pub fn spaced(mut self, spacing: Micros) -> Result<Self, Problem> {
+    pub fn spaced(mut self, spacing: Micros) -> Result<Self, LimitError> {
         if spacing.get() >= EXACT {
-            return Err(Problem::new(Part::Option("spacing"), "a spacing below 2^53us", "100/s spacing=10ms"));
+            return Err(LimitError::new(LimitField::Option("spacing"), "a spacing below 2^53us", "100/s spacing=10ms"));
         }
         self.spacing = (spacing > Micros::ZERO).then_some(spacing);
         Ok(self)
     }
 
     /// Returns the same limit under a name, which then identifies its state.
-    pub fn named(mut self, name: &str) -> Result<Self, Problem> {
+    pub fn named(mut self, name: &str) -> Result<Self, LimitError> {
         if !is_word(name) {
             let expected = "a name of 1 to 64 letters, digits, - and _";
-            return Err(Problem::new(Part::Option("name"), expected, "5/h name=login"));
+            return Err(LimitError::new(LimitField::Option("name"), expected, "5/h name=login"));
         }
         self.id = LimitId(name.into());
         self.name = Some(name.into());
@@ -198,7 +198,7 @@ impl Limit {
 
     /// Charges `units`, if any, and returns the standing of the limit afterwards. Waits are for `needs` units.
     #[inline]
-    pub(crate) fn settle(&self, cell: &mut Cell, t: Timestamp, units: u64, needs: u64) -> Settled {
+    pub(crate) fn settle(&self, cell: &mut Cell, t: Timestamp, units: u64, needs: u64) -> LimitSettlement {
         if units > 0 && self.spacing.is_some() {
             spacing::charge(&mut cell.last, t);
         }
@@ -212,7 +212,7 @@ impl Limit {
     }
 
     /// Makes the whole decision for a policy of this one limit. Returns `None` if it has a spacing.
-    pub(crate) fn step(&self, cell: &mut Cell, t: Timestamp, ask: Ask) -> Option<Step> {
+    pub(crate) fn step(&self, cell: &mut Cell, t: Timestamp, ask: ResolvedRequest) -> Option<LimitOutcome> {
         self.spacing.is_none().then(|| self.rule.step(&mut cell.memory, t, ask))
     }
 
@@ -242,7 +242,12 @@ impl Limit {
 
     /// As [`Limit::step`], on a packed cell.
     #[inline(always)]
-    pub(crate) fn step_packed(&self, words: [u64; 2], t: Timestamp, ask: Ask) -> Option<(Step, [u64; 2])> {
+    pub(crate) fn step_packed(
+        &self,
+        words: [u64; 2],
+        t: Timestamp,
+        ask: ResolvedRequest,
+    ) -> Option<(LimitOutcome, [u64; 2])> {
         self.rule.step_packed(words, t, ask)
     }
 
@@ -270,7 +275,7 @@ fn shape(rule: &Rule) -> LimitId {
     if let Some(buckets) = options.buckets {
         id += &format!("/{buckets}");
     }
-    if options.align == Some(Align::Clock) {
+    if options.align == Some(Alignment::Clock) {
         id += "/clock";
     }
     if let Some(factor) = options.factor {
@@ -289,14 +294,14 @@ impl fmt::Display for Limit {
 /// The state of one key under one limit: the algorithm's state and the last charge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    pub(crate) memory: Memory,
+    pub(crate) memory: AlgorithmMemory,
     /// Kept only under a limit with a spacing.
     pub(crate) last: Option<Timestamp>,
 }
 
 impl Cell {
     /// Returns the algorithm's state.
-    pub fn memory(&self) -> &Memory {
+    pub fn memory(&self) -> &AlgorithmMemory {
         &self.memory
     }
 

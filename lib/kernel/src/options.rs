@@ -4,7 +4,7 @@ use crate::units::{EXACT, Micros};
 
 /// Where fixed windows begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Align {
+pub enum Alignment {
     /// The first request of a key opens a window.
     #[default]
     First,
@@ -24,7 +24,7 @@ pub struct Options {
     /// The number by which a level is divided at each slot (decay).
     pub factor: Option<f64>,
     /// Where windows begin (fixed).
-    pub align: Option<Align>,
+    pub align: Option<Alignment>,
     /// The number of cells of the grid (rolling).
     pub buckets: Option<u64>,
     /// A largest level that is not a whole number, used instead of the count (decay, set by its dialect).
@@ -33,7 +33,7 @@ pub struct Options {
 
 /// The options that an algorithm takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Takes {
+pub struct AlgorithmOptions {
     /// Whether policy text may name the algorithm.
     pub in_text: bool,
     /// Whether it takes `burst=N`.
@@ -50,7 +50,7 @@ pub struct Takes {
     pub buckets: bool,
 }
 
-impl Takes {
+impl AlgorithmOptions {
     /// No options, and not available in policy text.
     pub const NONE: Self = Self {
         in_text: false,
@@ -63,9 +63,9 @@ impl Takes {
     };
 }
 
-/// The part of a limit that is wrong, so that an error can point at it.
+/// The field of a limit that is wrong, so that an error can point at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum LimitField {
     /// The count before the slash.
     Count,
     /// The period after the slash.
@@ -74,35 +74,35 @@ pub enum Part {
     Option(&'static str),
 }
 
-/// The reason why a limit cannot be built: the wrong part, what was expected of it, and a valid example.
+/// The reason why a limit cannot be built: the wrong field, what was expected of it, and a valid example.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The part that is wrong.
-    pub part: Part,
+pub struct LimitError {
+    /// The field that is wrong.
+    pub field: LimitField,
     /// What was expected of it.
     pub expected: String,
     /// A valid limit.
     pub example: &'static str,
 }
 
-impl Problem {
-    pub(crate) fn new(part: Part, expected: impl Into<String>, example: &'static str) -> Self {
-        Self { part, expected: expected.into(), example }
+impl LimitError {
+    pub(crate) fn new(field: LimitField, expected: impl Into<String>, example: &'static str) -> Self {
+        Self { field, expected: expected.into(), example }
     }
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for LimitError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let part = match self.part {
-            Part::Count => "count",
-            Part::Period => "period",
-            Part::Option(name) => name,
+        let field = match self.field {
+            LimitField::Count => "count",
+            LimitField::Period => "period",
+            LimitField::Option(name) => name,
         };
-        write!(f, "{part}: expected {}", self.expected)
+        write!(f, "{field}: expected {}", self.expected)
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for LimitError {}
 
 /// The longest time in which a burst may refill or a level may fade: a little over ten years. Policy text stops at 366
 /// days.
@@ -110,12 +110,12 @@ pub const MAX_TIME: Micros = Micros::from_secs(3_660 * 86_400);
 
 /// Checks the numbers that all algorithms share. The kernel accepts counts from 0 to 2^53 and periods below 2^53 ticks,
 /// more than policy text does, because the dialects need them.
-pub(crate) fn check_numbers(count: u64, period: Micros, example: &'static str) -> Result<(), Problem> {
+pub(crate) fn check_numbers(count: u64, period: Micros, example: &'static str) -> Result<(), LimitError> {
     if count > EXACT {
-        return Err(Problem::new(Part::Count, "a count of at most 2^53", example));
+        return Err(LimitError::new(LimitField::Count, "a count of at most 2^53", example));
     }
     if period == Micros::ZERO || period.get() >= EXACT {
-        return Err(Problem::new(Part::Period, "a period of at least 1us and below 2^53us", example));
+        return Err(LimitError::new(LimitField::Period, "a period of at least 1us and below 2^53us", example));
     }
     Ok(())
 }

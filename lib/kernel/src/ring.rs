@@ -24,11 +24,11 @@ pub trait Entry: Copy + Default + Debug + PartialEq {
 
 /// An entry of twelve bytes: 48 bits of time, 48 bits of units. For windows below 2^47 microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Narrow([u32; 3]);
+pub struct NarrowEntry([u32; 3]);
 
 const LOW_48: u64 = (1 << 48) - 1;
 
-impl Entry for Narrow {
+impl Entry for NarrowEntry {
     const MASK: u64 = LOW_48;
 
     fn pack(at: u64, before: u64) -> Self {
@@ -47,14 +47,14 @@ impl Entry for Narrow {
     }
 }
 
-/// An entry of sixteen bytes, for counts up to 2^53, which the dialects of seeds 000 and 004 need.
+/// An entry of sixteen bytes, for counts up to 2^53, which the dialects of o1.rate-limiter and `rolling` need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wide {
+pub struct WideEntry {
     at: u64,
     before: u64,
 }
 
-impl Entry for Wide {
+impl Entry for WideEntry {
     const MASK: u64 = u64::MAX;
 
     fn pack(at: u64, before: u64) -> Self {
@@ -86,11 +86,11 @@ const FREED_AT_ONCE: usize = 64;
 /// A queue of entries whose memory use follows their number.
 #[derive(Clone)]
 pub struct Ring<E> {
-    store: Store<E>,
+    store: RingStorage<E>,
 }
 
 #[derive(Clone)]
-enum Store<E> {
+enum RingStorage<E> {
     Flat(VecDeque<E>),
     // `skip` entries at the front are already dropped; the blocks they fill are freed gradually.
     Blocks { blocks: VecDeque<Box<[E; BLOCK]>>, skip: usize, len: usize },
@@ -101,16 +101,16 @@ impl<E: Entry> Ring<E> {
     #[inline]
     pub fn len(&self) -> usize {
         match &self.store {
-            Store::Flat(entries) => entries.len(),
-            Store::Blocks { len, .. } => *len,
+            RingStorage::Flat(entries) => entries.len(),
+            RingStorage::Blocks { len, .. } => *len,
         }
     }
 
     /// Returns whether another entry needs more memory.
     pub fn is_full(&self) -> bool {
         match &self.store {
-            Store::Flat(entries) => entries.len() == entries.capacity(),
-            Store::Blocks { blocks, skip, len } => skip + len == blocks.len() * BLOCK,
+            RingStorage::Flat(entries) => entries.len() == entries.capacity(),
+            RingStorage::Blocks { blocks, skip, len } => skip + len == blocks.len() * BLOCK,
         }
     }
 
@@ -124,8 +124,8 @@ impl<E: Entry> Ring<E> {
     #[inline]
     pub fn get(&self, index: usize) -> E {
         match &self.store {
-            Store::Flat(entries) => entries.get(index).copied().unwrap_or_default(),
-            Store::Blocks { blocks, skip, .. } => {
+            RingStorage::Flat(entries) => entries.get(index).copied().unwrap_or_default(),
+            RingStorage::Blocks { blocks, skip, .. } => {
                 let place = skip + index;
                 blocks.get(place / BLOCK).map_or_else(E::default, |block| block[place % BLOCK])
             }
@@ -135,12 +135,12 @@ impl<E: Entry> Ring<E> {
     /// Replaces the entry at `index`, if there is one.
     pub fn set(&mut self, index: usize, entry: E) {
         match &mut self.store {
-            Store::Flat(entries) => {
+            RingStorage::Flat(entries) => {
                 if let Some(slot) = entries.get_mut(index) {
                     *slot = entry;
                 }
             }
-            Store::Blocks { blocks, skip, len } => {
+            RingStorage::Blocks { blocks, skip, len } => {
                 let place = *skip + index;
                 if index < *len
                     && let Some(block) = blocks.get_mut(place / BLOCK)
@@ -154,7 +154,7 @@ impl<E: Entry> Ring<E> {
     /// Adds an entry at the end. `need` is the most entries that the limit keeps: growth stops there unless the ring
     /// already has that many (a count that was lowered, refused attempts that count).
     pub fn push(&mut self, entry: E, need: usize) {
-        if let Store::Flat(entries) = &mut self.store {
+        if let RingStorage::Flat(entries) = &mut self.store {
             let (len, room) = (entries.len(), entries.capacity());
             if len < room {
                 entries.push_back(entry);
@@ -171,7 +171,7 @@ impl<E: Entry> Ring<E> {
             }
             self.store = in_blocks(entries);
         }
-        if let Store::Blocks { blocks, skip, len } = &mut self.store {
+        if let RingStorage::Blocks { blocks, skip, len } = &mut self.store {
             let place = *skip + *len;
             if place == blocks.len() * BLOCK {
                 // A dropped block at the front is reused at the end.
@@ -195,7 +195,7 @@ impl<E: Entry> Ring<E> {
     pub fn drop_front(&mut self, count: usize) {
         let count = count.min(self.len());
         match &mut self.store {
-            Store::Flat(entries) => {
+            RingStorage::Flat(entries) => {
                 if count == 1 {
                     entries.pop_front();
                 } else {
@@ -205,7 +205,7 @@ impl<E: Entry> Ring<E> {
                     entries.shrink_to((2 * entries.len()).max(FIRST));
                 }
             }
-            Store::Blocks { blocks, skip, len } => {
+            RingStorage::Blocks { blocks, skip, len } => {
                 *skip += count;
                 *len -= count;
                 for _ in 0..FREED_AT_ONCE {
@@ -217,7 +217,7 @@ impl<E: Entry> Ring<E> {
                 }
                 if *len <= MAX_FLAT / 4 && blocks.len() <= FREED_AT_ONCE {
                     let entries = (0..*len).map(|index| self.get(index)).collect();
-                    self.store = Store::Flat(entries);
+                    self.store = RingStorage::Flat(entries);
                 }
             }
         }
@@ -226,10 +226,10 @@ impl<E: Entry> Ring<E> {
     /// Drops the newest entry.
     pub fn drop_back(&mut self) {
         match &mut self.store {
-            Store::Flat(entries) => {
+            RingStorage::Flat(entries) => {
                 entries.pop_back();
             }
-            Store::Blocks { len, .. } => *len = len.saturating_sub(1),
+            RingStorage::Blocks { len, .. } => *len = len.saturating_sub(1),
         }
     }
 
@@ -237,28 +237,28 @@ impl<E: Entry> Ring<E> {
     #[inline]
     pub fn growth(&self) -> usize {
         match &self.store {
-            Store::Flat(entries) if entries.len() < entries.capacity() => 0,
-            Store::Flat(entries) if entries.is_empty() => FIRST * size_of::<E>(),
-            Store::Flat(entries) if entries.len() < SHORT => (SHORT - entries.len()) * size_of::<E>(),
-            Store::Flat(entries) if entries.len() < MAX_FLAT => entries.len() * size_of::<E>(),
-            Store::Flat(_) => size_of::<[E; BLOCK]>() + 2 * (MAX_FLAT / BLOCK) * size_of::<usize>(),
-            Store::Blocks { blocks, skip, len } if skip + len < blocks.len() * BLOCK || *skip >= BLOCK => 0,
-            Store::Blocks { blocks, .. } => size_of::<[E; BLOCK]>() + blocks.len() * size_of::<usize>(),
+            RingStorage::Flat(entries) if entries.len() < entries.capacity() => 0,
+            RingStorage::Flat(entries) if entries.is_empty() => FIRST * size_of::<E>(),
+            RingStorage::Flat(entries) if entries.len() < SHORT => (SHORT - entries.len()) * size_of::<E>(),
+            RingStorage::Flat(entries) if entries.len() < MAX_FLAT => entries.len() * size_of::<E>(),
+            RingStorage::Flat(_) => size_of::<[E; BLOCK]>() + 2 * (MAX_FLAT / BLOCK) * size_of::<usize>(),
+            RingStorage::Blocks { blocks, skip, len } if skip + len < blocks.len() * BLOCK || *skip >= BLOCK => 0,
+            RingStorage::Blocks { blocks, .. } => size_of::<[E; BLOCK]>() + blocks.len() * size_of::<usize>(),
         }
     }
 
     /// Returns the bytes of heap memory.
     pub fn bytes(&self) -> usize {
         match &self.store {
-            Store::Flat(entries) => entries.capacity() * size_of::<E>(),
-            Store::Blocks { blocks, .. } => {
+            RingStorage::Flat(entries) => entries.capacity() * size_of::<E>(),
+            RingStorage::Blocks { blocks, .. } => {
                 blocks.len() * size_of::<[E; BLOCK]>() + blocks.capacity() * size_of::<usize>()
             }
         }
     }
 }
 
-fn in_blocks<E: Entry>(entries: &VecDeque<E>) -> Store<E> {
+fn in_blocks<E: Entry>(entries: &VecDeque<E>) -> RingStorage<E> {
     let mut blocks = VecDeque::with_capacity(entries.len().div_ceil(BLOCK) + 1);
     for (index, entry) in entries.iter().enumerate() {
         if index % BLOCK == 0 {
@@ -268,12 +268,12 @@ fn in_blocks<E: Entry>(entries: &VecDeque<E>) -> Store<E> {
             block[index % BLOCK] = *entry;
         }
     }
-    Store::Blocks { blocks, skip: 0, len: entries.len() }
+    RingStorage::Blocks { blocks, skip: 0, len: entries.len() }
 }
 
 impl<E> Default for Ring<E> {
     fn default() -> Self {
-        Self { store: Store::Flat(VecDeque::new()) }
+        Self { store: RingStorage::Flat(VecDeque::new()) }
     }
 }
 
@@ -299,7 +299,7 @@ mod tests {
         let now = 1_790_000_000_123_456;
         for at in [now - (1 << 46), now - 1, now, now + 1, now + (1 << 46)] {
             for before in [0, 1, LOW_48] {
-                let entry = Narrow::pack(at, before);
+                let entry = NarrowEntry::pack(at, before);
                 assert_eq!((entry.at(now), entry.before()), (at, before));
             }
         }
@@ -308,14 +308,14 @@ mod tests {
     #[test]
     fn behaves_as_a_plain_queue_at_every_size() {
         let mut model = VecDeque::new();
-        let mut ring = Ring::<Narrow>::default();
+        let mut ring = Ring::<NarrowEntry>::default();
         let mut next = 0u64;
         // Waves that pass the block size, shrink, empty and refill the ring.
         for (pushes, drops) in [(3, 1), (40, 20), (9_000, 10), (15_000, 22_500), (29_000, 300), (1, 30_000), (700, 700)]
         {
             for _ in 0..pushes {
                 model.push_back(next);
-                ring.push(Narrow::pack(next, next), 4_000);
+                ring.push(NarrowEntry::pack(next, next), 4_000);
                 next += 1;
             }
             ring.drop_front(drops);
@@ -330,15 +330,15 @@ mod tests {
     #[test]
     fn takes_at_most_16_bytes_an_entry_when_full_and_32_while_it_grows() {
         for need in [16usize, 100, 600, 1_000, 8_192, 8_193, 10_000, 100_000] {
-            let mut ring = Ring::<Narrow>::default();
+            let mut ring = Ring::<NarrowEntry>::default();
             for index in 0..need {
-                ring.push(Narrow::pack(index as u64, index as u64), need);
+                ring.push(NarrowEntry::pack(index as u64, index as u64), need);
                 assert!(index < 8 || ring.bytes() <= 32 * (index + 1), "growing: {index} of {need}");
             }
             // Steady traffic through the whole ring, twice.
             for index in 0..2 * need {
                 ring.drop_front(1);
-                ring.push(Narrow::pack(index as u64, index as u64), need);
+                ring.push(NarrowEntry::pack(index as u64, index as u64), need);
                 assert!(ring.bytes() <= 16 * need, "full: {} bytes for {need}", ring.bytes());
             }
         }

@@ -34,13 +34,13 @@ pub struct KeyState {
     limits: Vec<Arc<Limit>>,
     cells: Vec<Cell>,
     /// Cells that were last charged under numbers other than those of their limit. Usually empty.
-    before: Vec<Before>,
+    former: Vec<FormerLimit>,
 }
 
 /// The limit under which a cell was charged before a policy with other numbers found it. The limit that charged a cell
 /// last determines how long the cell lives, and a policy that only peeks must not change that.
 #[derive(Clone, Debug)]
-struct Before {
+struct FormerLimit {
     place: usize,
     limit: Arc<Limit>,
     /// The cell at that time, without its log. Every charge changes it.
@@ -83,7 +83,7 @@ impl KeyState {
 
     /// Creates the state of a key from these cells, one per limit of `policy` in its order.
     pub fn of(policy: &Policy, cells: Vec<Cell>) -> Self {
-        Self { limits: policy.limits().iter().take(cells.len()).cloned().collect(), cells, before: Vec::new() }
+        Self { limits: policy.limits().iter().take(cells.len()).cloned().collect(), cells, former: Vec::new() }
     }
 
     /// Returns every cell with the limit that charged it last.
@@ -94,15 +94,15 @@ impl KeyState {
 
     /// Returns the limit that charged the cell, if its numbers differ from those of the limit it is now stored under.
     fn charged_under(&self, place: usize, cell: &Cell) -> Option<&Arc<Limit>> {
-        let before = self.before.iter().find(|before| before.place == place)?;
-        (before.head == cell.head()).then_some(&before.limit)
+        let former = self.former.iter().find(|former| former.place == place)?;
+        (former.head == cell.head()).then_some(&former.limit)
     }
 
     /// Takes every cell out, with the limit that charged it last.
     fn take(&mut self) -> Vec<(Arc<Limit>, Cell)> {
         let limits: Vec<_> = self.each().map(|(limit, _)| Arc::clone(limit)).collect();
         self.limits.clear();
-        self.before.clear();
+        self.former.clear();
         limits.into_iter().zip(std::mem::take(&mut self.cells)).collect()
     }
 
@@ -143,7 +143,7 @@ impl KeyState {
     /// Drops the cells for which `keeps` returns false.
     pub fn retain(&mut self, keeps: impl Fn(&Limit, &Cell) -> bool) {
         // Usually there is nothing to drop.
-        if self.before.is_empty() && self.each().all(|(limit, cell)| keeps(limit, cell)) {
+        if self.former.is_empty() && self.each().all(|(limit, cell)| keeps(limit, cell)) {
             return self.shrink();
         }
         let cells = self.take().into_iter();
@@ -155,7 +155,7 @@ impl KeyState {
     pub fn shrink(&mut self) {
         self.limits.shrink_to_fit();
         self.cells.shrink_to_fit();
-        self.before.shrink_to_fit();
+        self.former.shrink_to_fit();
     }
 
     /// Returns the same state without what has expired at `t`, in the order of limit ids. States with the same cells
@@ -163,14 +163,14 @@ impl KeyState {
     #[must_use]
     pub fn sorted(mut self, t: Timestamp) -> Self {
         let is_left = |limit: &Limit, cell: &Cell| limit.reset_after(cell, t) > Micros::ZERO;
-        if self.before.is_empty() && self.cells.len() <= 1 && self.each().all(|(limit, cell)| is_left(limit, cell)) {
+        if self.former.is_empty() && self.cells.len() <= 1 && self.each().all(|(limit, cell)| is_left(limit, cell)) {
             return self;
         }
         let mut left = self.take();
         left.retain(|(limit, cell)| is_left(limit, cell));
         left.sort_by(|(a, _), (b, _)| (a.id(), a.rule().name()).cmp(&(b.id(), b.rule().name())));
         let (limits, cells) = left.into_iter().unzip();
-        Self { limits, cells, before: Vec::new() }
+        Self { limits, cells, former: Vec::new() }
     }
 
     /// Returns whether there are no cells.
@@ -195,7 +195,7 @@ impl KeyState {
 
     /// Returns the bytes of heap memory: cells and logs.
     pub fn heap_bytes(&self) -> usize {
-        let limits = self.limits.capacity() * size_of::<usize>() + self.before.capacity() * size_of::<Before>();
+        let limits = self.limits.capacity() * size_of::<usize>() + self.former.capacity() * size_of::<FormerLimit>();
         let cells = self.cells.capacity() * size_of::<Cell>() + limits;
         cells + self.cells.iter().map(Cell::heap_bytes).sum::<usize>()
     }
@@ -207,8 +207,8 @@ impl KeyState {
             && limits.iter().zip(&self.limits).all(|(limit, held)| Arc::ptr_eq(limit, held));
         if !known {
             self.adopt(policy, t);
-        } else if !self.before.is_empty() {
-            self.forget_before();
+        } else if !self.former.is_empty() {
+            self.drop_outdated_former();
         }
         &mut self.cells[..limits.len()]
     }
@@ -227,20 +227,20 @@ impl KeyState {
     /// Releases the limits that charged cells before the latest policy, and so their memory. A cell that the latest
     /// policy did not charge is stored again under the limit that charged it.
     pub fn settle(&mut self) {
-        for before in std::mem::take(&mut self.before) {
-            let unchanged = self.cells.get(before.place).is_some_and(|cell| cell.head() == before.head);
-            if let (true, Some(limit)) = (unchanged, self.limits.get_mut(before.place)) {
-                *limit = before.limit;
+        for former in std::mem::take(&mut self.former) {
+            let unchanged = self.cells.get(former.place).is_some_and(|cell| cell.head() == former.head);
+            if let (true, Some(limit)) = (unchanged, self.limits.get_mut(former.place)) {
+                *limit = former.limit;
             }
         }
     }
 
     /// Drops the records that a charge has made outdated.
-    fn forget_before(&mut self) {
+    fn drop_outdated_former(&mut self) {
         let cells = &self.cells;
-        self.before.retain(|before| cells.get(before.place).is_some_and(|cell| cell.head() == before.head));
-        if self.before.is_empty() {
-            self.before = Vec::new();
+        self.former.retain(|former| cells.get(former.place).is_some_and(|cell| cell.head() == former.head));
+        if self.former.is_empty() {
+            self.former = Vec::new();
         }
     }
 
@@ -275,7 +275,7 @@ impl KeyState {
             let cell = match found.map(|at| old.swap_remove(at)) {
                 Some((held, cell)) => {
                     if held != *limit {
-                        self.before.push(Before { place, limit: held, head: cell.head() });
+                        self.former.push(FormerLimit { place, limit: held, head: cell.head() });
                     }
                     cell
                 }

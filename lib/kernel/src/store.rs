@@ -10,7 +10,7 @@ use crate::decision::{Decision, Detail};
 use crate::policy::Policy;
 use crate::request::{Cost, Request};
 use crate::state::MAX_OTHER_LIMITS;
-use crate::together::Together;
+use crate::together::JointDecision;
 use crate::units::{EXACT, Timestamp};
 
 /// The longest key, in bytes.
@@ -35,7 +35,7 @@ pub trait Store: Send + Sync {
     -> Reply<'a, Vec<Decision>>;
 
     /// Decides several keys under several policies together: all are charged or none is.
-    fn check_all<'a>(&'a self, items: &'a [Item<'a>]) -> Reply<'a, Together>;
+    fn check_all<'a>(&'a self, items: &'a [KeyCheck<'a>]) -> Reply<'a, JointDecision>;
 
     /// Forgets the key under the policy.
     fn reset<'a>(&'a self, policy: &'a Policy, key: &'a [u8]) -> Reply<'a, ()>;
@@ -46,7 +46,7 @@ pub trait Store: Send + Sync {
 
 /// One of several checks that are decided together.
 #[derive(Clone, Copy, Debug)]
-pub struct Item<'a> {
+pub struct KeyCheck<'a> {
     /// The policy.
     pub policy: &'a Policy,
     /// The key.

@@ -9,7 +9,7 @@ use crate::units::{Timestamp, Wait};
 
 /// One key's part: its cells under a policy, and the units requested.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct JointRequest<'a> {
     /// The policy.
     pub policy: &'a Policy,
     /// The cells of the policy, one per limit in policy order.
@@ -22,7 +22,7 @@ pub struct Part<'a> {
 
 /// The answer to several parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Together {
+pub struct JointDecision {
     /// Whether every part fits. If not, nothing is charged.
     pub allowed: bool,
     /// Zero if allowed; else the least time after which all parts fit if there are no other requests.
@@ -35,19 +35,19 @@ pub struct Together {
 /// all or nothing.
 ///
 /// ```
-/// use tollgate_kernel::{decide_all, Cost, Part, Policy, Timestamp};
+/// use tollgate_kernel::{decide_all, Cost, JointRequest, Policy, Timestamp};
 /// let (user, team): (Policy, Policy) = ("2/s".parse().unwrap(), "3/s".parse().unwrap());
 /// let mut cells = [[user.limits()[0].fresh()], [team.limits()[0].fresh()]];
 /// let t = Timestamp::new(1_700_000_000_000_000).unwrap();
 /// let [mine, ours] = &mut cells;
 /// let mut parts = [
-///     Part { policy: &user, cells: mine, cost: Cost::ONE, t },
-///     Part { policy: &team, cells: ours, cost: Cost::new(4).unwrap(), t },
+///     JointRequest { policy: &user, cells: mine, cost: Cost::ONE, t },
+///     JointRequest { policy: &team, cells: ours, cost: Cost::new(4).unwrap(), t },
 /// ];
 /// let refused = decide_all(&mut parts);
 /// assert!(!refused.allowed && refused.decisions[0].charged == 0);
 /// ```
-pub fn decide_all(parts: &mut [Part<'_>]) -> Together {
+pub fn decide_all(parts: &mut [JointRequest<'_>]) -> JointDecision {
     let asks: Vec<_> =
         parts.iter().map(|part| ask(part.policy, &Request::cost(part.cost).mode(Mode::Binary))).collect();
     let assessed: Vec<_> =
@@ -63,16 +63,17 @@ pub fn decide_all(parts: &mut [Part<'_>]) -> Together {
         decisions.push(decision);
     }
     let retry_after = if allowed { Wait::NONE } else { wait_for_all(parts, &decisions) };
-    Together { allowed, retry_after, decisions }
+    JointDecision { allowed, retry_after, decisions }
 }
 
 /// Returns the least time at which all parts fit, as [`wait_from`] does for the limits of one policy.
-fn wait_for_all(parts: &[Part<'_>], decisions: &[Decision]) -> Wait {
+fn wait_for_all(parts: &[JointRequest<'_>], decisions: &[Decision]) -> Wait {
     let mut wait = decisions.iter().map(|decision| decision.next_after).max().unwrap_or(Wait::NONE);
     for _ in 0..=2 * parts.len() {
         let Wait::After(span) = wait else { return Wait::Never };
-        let then =
-            |part: &Part<'_>| wait_from(part.policy.limits(), part.cells, part.t, part.cost.get(), Wait::After(span));
+        let then = |part: &JointRequest<'_>| {
+            wait_from(part.policy.limits(), part.cells, part.t, part.cost.get(), Wait::After(span))
+        };
         let later = parts.iter().map(then).max().unwrap_or(wait);
         if later == wait {
             return wait;

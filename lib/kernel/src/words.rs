@@ -148,13 +148,12 @@ impl Words for LogState {
 
 /// The entries of a log; `()` for a state without one.
 pub trait Log: Clone + Debug + Default + PartialEq {
+    /// Whether this is a log, which can have entries.
+    const IS_LOG: bool = false;
+
     /// Returns the bytes of heap memory.
     fn bytes(&self) -> usize {
         0
-    }
-    /// Returns whether this is a log, which can have entries.
-    fn is_log(&self) -> bool {
-        false
     }
     /// Returns the bytes that the next entry may take.
     fn growth(&self) -> usize {
@@ -178,12 +177,10 @@ pub trait Log: Clone + Debug + Default + PartialEq {
 impl Log for () {}
 
 impl<E: Entry> Log for Ring<E> {
+    const IS_LOG: bool = true;
+
     fn bytes(&self) -> usize {
         Ring::bytes(self)
-    }
-
-    fn is_log(&self) -> bool {
-        true
     }
 
     fn growth(&self) -> usize {

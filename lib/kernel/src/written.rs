@@ -13,9 +13,9 @@
 
 use std::sync::Arc;
 
-use crate::algorithms::{Rule, sliding::Sliding, slots::Slots};
+use crate::algorithms::{Algorithm, Rule, sliding::Sliding, slots::Slots};
 use crate::limit::{Limit, MAX_NAME};
-use crate::options::{Align, Options};
+use crate::options::{Alignment, Options};
 use crate::policy::{MAX_LIMITS, OnError, Policy};
 use crate::request::Mode;
 use crate::state::KeyState;
@@ -36,7 +36,7 @@ impl Limit {
         write_text(self.rule().name(), to);
         to.put(count);
         to.put(period.get());
-        let align = options.align.map(|align| u64::from(align == Align::Clock));
+        let align = options.align.map(|align| u64::from(align == Alignment::Clock));
         let micros = |option: Option<Micros>| option.map(Micros::get);
         let bits = |option: Option<f64>| option.map(f64::to_bits);
         for option in [
@@ -63,8 +63,8 @@ impl Limit {
             [option()?, option()?, option()?, option()?, option()?, option()?, option()?, option()?];
         let align = match align {
             None => None,
-            Some(0) => Some(Align::First),
-            Some(1) => Some(Align::Clock),
+            Some(0) => Some(Alignment::First),
+            Some(1) => Some(Alignment::Clock),
             Some(_) => return None,
         };
         let options = Options {
@@ -90,8 +90,8 @@ impl Limit {
 /// Builds a limit that only a dialect builds.
 fn by_a_dialect(algorithm: &str, count: u64, period: Micros, options: &Options) -> Option<Limit> {
     let rule = match (algorithm, options.resolution) {
-        ("sliding", _) if options.grain.is_none() => Sliding::of_single_units(count, period).map(Rule::Sliding),
-        ("slots", Some(resolution)) => Slots::unrefunded(count, period, resolution).map(Rule::Slots),
+        (Sliding::NAME, _) if options.grain.is_none() => Sliding::of_single_units(count, period).map(Rule::Sliding),
+        (Slots::NAME, Some(resolution)) => Slots::unrefunded(count, period, resolution).map(Rule::Slots),
         _ => return None,
     };
     rule.map(Limit::new).ok()

@@ -10,13 +10,13 @@ use tollgate_kernel::{Clock, Micros, Timestamp};
 /// The monotonic clock of the process. It is set once from the machine's clock and is independent of it afterwards, so
 /// corrections of the machine's clock have no effect. It does not advance while the machine is suspended.
 #[derive(Clone, Debug)]
-pub struct Monotonic {
+pub struct MonotonicClock {
     clock: quanta::Clock,
     began: u64,
     at: Timestamp,
 }
 
-impl Monotonic {
+impl MonotonicClock {
     /// Creates a clock that is set now.
     pub fn new() -> Self {
         let clock = quanta::Clock::new();
@@ -24,13 +24,13 @@ impl Monotonic {
     }
 }
 
-impl Default for Monotonic {
+impl Default for MonotonicClock {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Clock for Monotonic {
+impl Clock for MonotonicClock {
     #[inline]
     fn now(&self) -> Timestamp {
         self.at.plus(Micros::new(self.clock.delta_as_nanos(self.began, self.clock.raw()) / 1_000))
@@ -50,15 +50,15 @@ fn wall() -> Timestamp {
     Timestamp::saturating(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// The clock of a store: usually a [`Monotonic`], which is read without a dynamic call.
-pub(crate) enum Source {
-    Usual(Monotonic),
+/// The clock of a store: usually a [`MonotonicClock`], which is read without a dynamic call.
+pub(crate) enum MemoryClock {
+    Usual(MonotonicClock),
     Given(Box<dyn Clock>),
 }
 
-impl Source {
+impl MemoryClock {
     pub(crate) fn of(given: Option<Box<dyn Clock>>) -> Self {
-        given.map_or_else(|| Self::Usual(Monotonic::new()), Self::Given)
+        given.map_or_else(|| Self::Usual(MonotonicClock::new()), Self::Given)
     }
 
     fn other(&self) -> &dyn Clock {
@@ -69,7 +69,7 @@ impl Source {
     }
 }
 
-impl Clock for Source {
+impl Clock for MemoryClock {
     #[inline(always)]
     fn now(&self) -> Timestamp {
         match self {
@@ -90,20 +90,20 @@ impl Clock for Source {
 /// A clock that changes only when it is set or advanced, for tests.
 ///
 /// ```
-/// use tollgate_memory::{Clock, Manual};
+/// use tollgate_memory::{Clock, ManualClock};
 /// use tollgate_kernel::{Micros, Timestamp};
-/// let clock = Manual::at(Timestamp::new(1_000_000).unwrap());
+/// let clock = ManualClock::at(Timestamp::new(1_000_000).unwrap());
 /// let same = clock.clone();
 /// clock.advance(Micros::from_secs(5));
 /// assert_eq!(same.now().get(), 6_000_000);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Manual {
+pub struct ManualClock {
     time: Arc<AtomicU64>,
     wall: Arc<AtomicU64>,
 }
 
-impl Manual {
+impl ManualClock {
     /// Creates a clock that shows `t`. Clones show the same time.
     pub fn at(t: Timestamp) -> Self {
         let clock = Self::default();
@@ -129,7 +129,7 @@ impl Manual {
     }
 }
 
-impl Clock for Manual {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp::saturating(self.time.load(Ordering::SeqCst))
     }
@@ -144,17 +144,17 @@ impl Clock for Manual {
 /// It is late by up to a millisecond, plus any time for which the thread does not get to run. A late clock is safe:
 /// nothing is admitted early. The cost is precision: the end of a wait may be noticed later by the same amount.
 #[derive(Debug)]
-pub struct Cached {
+pub struct CachedClock {
     time: Arc<AtomicU64>,
 }
 
-impl Cached {
+impl CachedClock {
     /// The interval between updates.
     pub const EVERY: Duration = Duration::from_millis(1);
 
     /// Starts a cached monotonic clock. Its thread ends soon after the clock is dropped.
     pub fn start() -> std::io::Result<Self> {
-        let clock = Monotonic::new();
+        let clock = MonotonicClock::new();
         let time = Arc::new(AtomicU64::new(clock.now().get()));
         let weak = Arc::downgrade(&time);
         thread::Builder::new().name("tollgate-clock".to_owned()).spawn(move || keep(&weak, &clock))?;
@@ -162,15 +162,15 @@ impl Cached {
     }
 }
 
-fn keep(time: &Weak<AtomicU64>, clock: &Monotonic) {
+fn keep(time: &Weak<AtomicU64>, clock: &MonotonicClock) {
     while let Some(time) = time.upgrade() {
         time.store(clock.now().get(), Ordering::Release);
         drop(time);
-        thread::sleep(Cached::EVERY);
+        thread::sleep(CachedClock::EVERY);
     }
 }
 
-impl Clock for Cached {
+impl Clock for CachedClock {
     #[inline]
     fn now(&self) -> Timestamp {
         Timestamp::saturating(self.time.load(Ordering::Acquire))

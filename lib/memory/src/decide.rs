@@ -6,12 +6,12 @@
 
 use tollgate_kernel::{Cell, Clock, Decision, Detail, Policy, Request, Timestamp, Wait, decide_packed, decide_with};
 
-use crate::draw::{Done, Effort, latest, no_room};
-use crate::ident::{Ident, Idents};
+use crate::draw::{CellOutcome, Effort, latest, no_room};
+use crate::ident::{IdentHasher, StoreIdent};
 use crate::record::Mirror;
-use crate::shard::{Pair, Shard};
-use crate::shared::{Shared, Target, When};
-use crate::slot::{Seen, Slot};
+use crate::shard::{BucketPair, Shard};
+use crate::shared::{MemoryCore, OperationTime, TargetPolicy};
+use crate::slot::{Slot, SlotContents};
 use crate::sync::relax;
 
 /// The maximum number of times that a clock is read again when its time is before the latest charge.
@@ -20,7 +20,7 @@ const CLOCK_READS: usize = 20;
 pub(crate) const BATCH: usize = 16;
 
 /// The result of an attempt to decide without the shard's lock.
-enum Tried {
+enum LockFreeAttempt {
     Done(Decision),
     /// Another thread charged the key in between.
     Changed,
@@ -43,11 +43,11 @@ fn decide_cells(
     decide_with(policy, cells, t, request, detail)
 }
 
-impl Shared {
+impl MemoryCore {
     /// Returns a time that is not before `latest`, if the clock allows. A processor may read its clock slightly before
     /// the instructions that precede it, and the thread may have been suspended since; reading the clock again is
     /// enough. What a clock that can be set back shows then is its time, even if that is before `latest`.
-    pub(crate) fn not_before(&self, latest: Timestamp, t: Timestamp, target: Target<'_>) -> Timestamp {
+    pub(crate) fn not_before(&self, latest: Timestamp, t: Timestamp, target: TargetPolicy<'_>) -> Timestamp {
         if t >= latest {
             return t;
         }
@@ -59,19 +59,25 @@ impl Shared {
 
     /// Decides the most frequent case: a known key in two words that no other thread is charging.
     #[inline(always)]
-    pub(crate) fn decide_known(&self, target: Target<'_>, ident: Ident, request: &Request) -> Option<Decision> {
+    pub(crate) fn decide_known(
+        &self,
+        target: TargetPolicy<'_>,
+        ident: StoreIdent,
+        request: &Request,
+    ) -> Option<Decision> {
         let t = self.now(target);
         self.decide_near(t, target, ident, self.shard(ident).pair(ident)?, request)
     }
 
-    /// Decides like [`Shared::decide_known`] at a time that was just read; returns `None` if the key was charged since.
+    /// Decides like [`MemoryCore::decide_known`] at a time that was just read; returns `None` if the key was charged
+    /// since.
     #[inline(always)]
     fn decide_near(
         &self,
         t: Timestamp,
-        target: Target<'_>,
-        ident: Ident,
-        pair: Pair<'_>,
+        target: TargetPolicy<'_>,
+        ident: StoreIdent,
+        pair: BucketPair<'_>,
         request: &Request,
     ) -> Option<Decision> {
         let (slot, seen) = pair.find(ident)?;
@@ -91,14 +97,14 @@ impl Shared {
         (words == seen.words || slot.replace(seen, words)).then_some(decision)
     }
 
-    pub(crate) fn decide(&self, target: Target<'_>, ident: Ident, request: &Request) -> Decision {
+    pub(crate) fn decide(&self, target: TargetPolicy<'_>, ident: StoreIdent, request: &Request) -> Decision {
         let (shard, mut tries) = (self.shard(ident), 0);
         while let Some((slot, seen)) = shard.find(ident).filter(|(_, seen)| self.is_plain(target, seen, request)) {
             let t = self.now(target);
             match self.decide_seen(target, shard, slot, seen, t, request) {
-                Tried::Done(decision) => return decision,
-                Tried::Changed => relax(&mut tries),
-                Tried::Cannot => break,
+                LockFreeAttempt::Done(decision) => return decision,
+                LockFreeAttempt::Changed => relax(&mut tries),
+                LockFreeAttempt::Cannot => break,
             }
         }
         self.decide_cells(target, ident, request, |_| {})
@@ -106,36 +112,36 @@ impl Shared {
 
     /// Returns whether a key that was seen can be decided without the lock of its shard.
     #[inline]
-    fn is_plain(&self, target: Target<'_>, seen: &Seen, request: &Request) -> bool {
+    fn is_plain(&self, target: TargetPolicy<'_>, seen: &SlotContents, request: &Request) -> bool {
         target.is_own && seen.rank() == target.space.rank && !request.peek && !seen.is_fresh()
     }
 
     /// Decides a key under the lock of its shard, and passes the details of each limit to `tell`.
     pub(crate) fn decide_cells(
         &self,
-        target: Target<'_>,
-        ident: Ident,
+        target: TargetPolicy<'_>,
+        ident: StoreIdent,
         request: &Request,
         tell: impl FnMut(Detail),
     ) -> Decision {
         let effort = if request.may_charge() { Effort::Usual } else { Effort::WithoutCharge };
-        let decided = self.with_cells(effort, When::Now, target, ident, |cells, t| {
+        let decided = self.with_cells(effort, OperationTime::Now, target, ident, |cells, t| {
             let answer = decide_cells(target.policy, cells, t, request, tell);
-            Done { answer, changed: answer.charged > 0 }
+            CellOutcome { answer, changed: answer.charged > 0 }
         });
         decided.unwrap_or_else(|| no_room(self.now(target)))
     }
 
     pub(crate) fn decide_batch<K: AsRef<[u8]>>(
         &self,
-        target: Target<'_>,
-        idents_of: &Idents,
+        target: TargetPolicy<'_>,
+        idents_of: &IdentHasher,
         keys: &[K],
         request: &Request,
         decisions: &mut Vec<Decision>,
     ) {
         // Done in rounds, so that each is short and the fetches of the third all run concurrently.
-        let mut idents = [Ident::new(0, 0, 0); BATCH];
+        let mut idents = [StoreIdent::new(0, 0, 0); BATCH];
         for (ident, key) in idents.iter_mut().zip(keys) {
             *ident = idents_of.of(key.as_ref());
         }
@@ -159,41 +165,43 @@ impl Shared {
     #[inline]
     fn decide_seen(
         &self,
-        target: Target<'_>,
+        target: TargetPolicy<'_>,
         shard: &Shard,
         slot: &Slot,
-        seen: Seen,
+        seen: SlotContents,
         t: Timestamp,
         request: &Request,
-    ) -> Tried {
+    ) -> LockFreeAttempt {
         if seen.boxed() {
             return self.decide_boxed(target, shard, slot, seen, t, request);
         }
         let t = self.not_before(Timestamp::saturating(seen.words[0]), t, target);
         match decide_packed(target.policy, seen.words, t, request) {
-            None => Tried::Cannot,
-            Some((decision, words)) if words == seen.words || slot.replace(seen, words) => Tried::Done(decision),
-            Some(_) => Tried::Changed,
+            None => LockFreeAttempt::Cannot,
+            Some((decision, words)) if words == seen.words || slot.replace(seen, words) => {
+                LockFreeAttempt::Done(decision)
+            }
+            Some(_) => LockFreeAttempt::Changed,
         }
     }
 
     fn decide_boxed(
         &self,
-        target: Target<'_>,
+        target: TargetPolicy<'_>,
         shard: &Shard,
         slot: &Slot,
-        seen: Seen,
+        seen: SlotContents,
         t: Timestamp,
         request: &Request,
-    ) -> Tried {
+    ) -> LockFreeAttempt {
         let mirror = Mirror::unpack(seen.words);
         if let Some(refused) = mirror.refusal(target.policy, request, t, target.space.near) {
-            return Tried::Done(refused);
+            return LockFreeAttempt::Done(refused);
         }
-        let Some(locked) = slot.lock(seen) else { return Tried::Changed };
-        let Some(mut record) = shard.record(mirror.record) else { return Tried::Cannot };
+        let Some(locked) = slot.lock(seen) else { return LockFreeAttempt::Changed };
+        let Some(mut record) = shard.record(mirror.record) else { return LockFreeAttempt::Cannot };
         if !record.is_own() {
-            return Tried::Cannot;
+            return LockFreeAttempt::Cannot;
         }
         // Memory that a charge may need is reserved before the charge. If there is none, logs are thinned.
         let mut reserved = if request.may_charge() { record.growth() } else { 0 };
@@ -216,6 +224,6 @@ impl Shared {
         mirror.remember(target.policy, &decision, request, first_wait.unwrap_or(Wait::NONE));
         drop(record);
         locked.put(mirror.pack());
-        Tried::Done(decision)
+        LockFreeAttempt::Done(decision)
     }
 }

@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use tollgate_kernel::{Cell, Clock, Decision, Limit, Micros, Timestamp};
 
-use crate::held::{Held, Moment, Wall};
-use crate::ident::Ident;
-use crate::overflow::Overflows;
-use crate::shard::{Expired, Inner, Shard, lock_slot};
-use crate::shared::{Room, Shared, Target, Times, When};
-use crate::slot::{Locked, Seen};
+use crate::held_key::{HeldKey, Moment, WallTime};
+use crate::ident::StoreIdent;
+use crate::overflow::OverflowLocks;
+use crate::shard::{ExpiryTest, Shard, ShardState, lock_slot};
+use crate::shared::{MemoryAllowance, MemoryCore, OperationTime, StoreTimes, TargetPolicy};
+use crate::slot::{LockedSlot, SlotContents};
 use crate::space::Space;
 
 /// The result of an operation on cells.
-pub(crate) struct Done<R> {
+pub(crate) struct CellOutcome<R> {
     pub(crate) answer: R,
     /// Whether anything was charged or refunded. If not, at most a clock was corrected.
     pub(crate) changed: bool,
@@ -26,27 +26,27 @@ pub(crate) struct Done<R> {
 
 /// The cells of a policy in policy order, and their origin.
 #[expect(clippy::large_enum_variant, reason = "most keys are of the large variant, which allocates nothing")]
-pub(crate) enum Drawn<'a> {
+pub(crate) enum PolicyCells<'a> {
     /// The key has these cells and no others, so they stay in its record.
-    Own(Held<'a>, Target<'a>),
-    Collected(Box<Collected<'a>>),
+    Own(HeldKey<'a>, TargetPolicy<'a>),
+    Collected(Box<CollectedCells<'a>>),
 }
 
 /// Cells that were collected from a key that has others too, or from a bucket.
-pub(crate) struct Collected<'a> {
-    target: Target<'a>,
+pub(crate) struct CollectedCells<'a> {
+    target: TargetPolicy<'a>,
     cells: Vec<Cell>,
     /// The key's own place, if it has one, and the positions of the cells from there.
-    own: Option<(Held<'a>, Vec<Option<usize>>)>,
+    own: Option<(HeldKey<'a>, Vec<Option<usize>>)>,
     /// Whether there is room for all cells in the key's own place.
     is_whole: bool,
-    bucket: Option<Bucket<'a>>,
+    bucket: Option<HeldBucket<'a>>,
 }
 
 /// A bucket in which limits are decided.
-pub(crate) struct Bucket<'a> {
-    pub(crate) ident: Ident,
-    held: Held<'a>,
+pub(crate) struct HeldBucket<'a> {
+    pub(crate) ident: StoreIdent,
+    held: HeldKey<'a>,
     /// The limits decided in the bucket, and the positions of their cells in it.
     limits: Vec<Arc<Limit>>,
     places: Vec<Option<usize>>,
@@ -54,7 +54,7 @@ pub(crate) struct Bucket<'a> {
     is_whole: bool,
 }
 
-impl<'a> Drawn<'a> {
+impl<'a> PolicyCells<'a> {
     pub(crate) fn cells(&mut self) -> &mut [Cell] {
         match self {
             Self::Own(held, _) => held.own_cells(),
@@ -63,7 +63,7 @@ impl<'a> Drawn<'a> {
     }
 
     /// Returns the bucket that some of the cells belong to.
-    pub(crate) fn bucket(&self) -> Option<&Bucket<'a>> {
+    pub(crate) fn bucket(&self) -> Option<&HeldBucket<'a>> {
         match self {
             Self::Own(..) => None,
             Self::Collected(collected) => collected.bucket.as_ref(),
@@ -89,46 +89,46 @@ pub(crate) enum Effort {
     Everywhere,
 }
 
-impl Shared {
+impl MemoryCore {
     /// Runs `act` on the cells of a key under a policy, whether the key is known or not. Returns `None` if there is no
     /// memory to keep what it may write. `effort` is how far to search for a place.
     pub(crate) fn with_cells<R>(
         &self,
         effort: Effort,
-        when: When,
-        target: Target<'_>,
-        ident: Ident,
-        act: impl FnOnce(&mut [Cell], Timestamp) -> Done<R>,
+        when: OperationTime,
+        target: TargetPolicy<'_>,
+        ident: StoreIdent,
+        act: impl FnOnce(&mut [Cell], Timestamp) -> CellOutcome<R>,
     ) -> Option<R> {
         let shard = self.shard(ident);
         let mut inner = shard.lock();
         // The slot may be charged until it is locked, by a time after this one: see `not_before_when` below.
         let t = self.time(when, target);
-        let own = self.open(effort, shard, &mut inner, &Times::of(when, t, target.wall), target, ident);
-        let overflows = Overflows::one(self, when);
+        let own = self.open(effort, shard, &mut inner, &StoreTimes::of(when, t, target.wall), target, ident);
+        let overflows = OverflowLocks::one(self, when);
         let mut overflows = if effort == Effort::WithoutCharge { overflows.without_charge() } else { overflows };
         let at = self.moment(when, target, t);
         let mut drawn = self.draw(&mut inner, &mut overflows, own, target, ident, at)?;
-        if drawn.bucket().is_some() && matches!(when, When::Now) {
+        if drawn.bucket().is_some() && matches!(when, OperationTime::Now) {
             self.overflow.count_decision();
         }
         let cells = drawn.cells();
         let t = self.not_before_when(when, latest(cells), t, target);
-        let Done { answer, changed } = act(cells, t);
-        let at = Moment { filed: at.filed.max(t), ..at };
+        let CellOutcome { answer, changed } = act(cells, t);
+        let at = Moment { expiry_base: at.expiry_base.max(t), ..at };
         self.put_back(&mut inner, &mut overflows, drawn, changed, at).then_some(answer)
     }
 
     /// Returns the moment at which the target's clock shows `t`. For a time in the past, the time by the other clock is
     /// not known.
-    pub(crate) fn moment(&self, when: When, target: Target<'_>, t: Timestamp) -> Moment<'_> {
+    pub(crate) fn moment(&self, when: OperationTime, target: TargetPolicy<'_>, t: Timestamp) -> Moment<'_> {
         match when {
-            When::At(t) => Moment::by_one_clock(t, target.wall),
-            When::Now => {
+            OperationTime::At(t) => Moment::by_one_clock(t, target.wall),
+            OperationTime::Now => {
                 let (now, wall) =
-                    if target.wall { (self.clock.now(), Wall::At(t)) } else { (t, Wall::Unread(&self.clock)) };
+                    if target.wall { (self.clock.now(), WallTime::At(t)) } else { (t, WallTime::Unread(&self.clock)) };
                 // A key expires by the steady clock, unless all its limits are aligned to the machine's clock.
-                Moment { filed: t.max(now), now, wall }
+                Moment { expiry_base: t.max(now), now, wall }
             }
         }
     }
@@ -138,15 +138,15 @@ impl Shared {
         &'a self,
         effort: Effort,
         shard: &'a Shard,
-        inner: &mut Inner,
-        times: &Times,
-        target: Target<'a>,
-        ident: Ident,
-    ) -> Option<Held<'a>> {
+        inner: &mut ShardState,
+        times: &StoreTimes,
+        target: TargetPolicy<'a>,
+        ident: StoreIdent,
+    ) -> Option<HeldKey<'a>> {
         if shard.find(ident).is_some() {
             return self.open_known(shard, ident);
         }
-        let expired = |seen: &Seen| self.expired(seen, times);
+        let expired = |seen: &SlotContents| self.expired(seen, times);
         if effort == Effort::Nowhere {
             // Other keys are forgotten as they were in the original call.
             shard.tidy(inner, &self.budget, &expired);
@@ -154,52 +154,52 @@ impl Shared {
         }
         let place = shard.place(inner, ident, &self.budget, &expired);
         let place = match place {
-            None if effort == Effort::Everywhere => self.place_again(shard, inner, ident, &expired),
+            None if effort == Effort::Everywhere => self.place_replayed(shard, inner, ident, &expired),
             place => place,
         }?;
-        Some(Held::new(shard, &self.budget, place, (ident.print, ident.mark), target.space))
+        Some(HeldKey::new(shard, &self.budget, place, (ident.print, ident.mark), target.space))
     }
 
     /// Returns a place for a key that had one: in a table of the same size, or in one that grows by the reserve for
     /// starts.
     #[cold]
-    fn place_again<'a>(
+    fn place_replayed<'a>(
         &self,
         shard: &'a Shard,
-        inner: &mut Inner,
-        ident: Ident,
-        expired: Expired<'_>,
-    ) -> Option<Locked<'a>> {
-        shard.place_again(inner, ident, &self.budget, expired).or_else(|| {
-            self.allow(Room::AgainInTable);
-            let place = shard.place_again(inner, ident, &self.budget, expired);
-            self.allow(Room::Again);
+        inner: &mut ShardState,
+        ident: StoreIdent,
+        expired: ExpiryTest<'_>,
+    ) -> Option<LockedSlot<'a>> {
+        shard.place_replayed(inner, ident, &self.budget, expired).or_else(|| {
+            self.allow(MemoryAllowance::ReplayInTable);
+            let place = shard.place_replayed(inner, ident, &self.budget, expired);
+            self.allow(MemoryAllowance::Replay);
             place
         })
     }
 
     /// Returns the key's own place, if it has one.
-    pub(crate) fn open_known<'a>(&'a self, shard: &'a Shard, ident: Ident) -> Option<Held<'a>> {
+    pub(crate) fn open_known<'a>(&'a self, shard: &'a Shard, ident: StoreIdent) -> Option<HeldKey<'a>> {
         // Keys are inserted and removed only under the shard's lock, which is held.
         let (slot, _) = shard.find(ident)?;
-        Held::known(self, shard, &self.budget, lock_slot(slot))
+        HeldKey::known(self, shard, &self.budget, lock_slot(slot))
     }
 
     /// Draws the cells of a policy and reserves memory for what may be written. Returns `None` if there is no memory;
     /// the key is then unchanged.
     pub(crate) fn draw<'a>(
         &'a self,
-        inner: &mut Inner,
-        overflows: &mut Overflows<'a>,
-        own: Option<Held<'a>>,
-        target: Target<'a>,
-        ident: Ident,
+        inner: &mut ShardState,
+        overflows: &mut OverflowLocks<'a>,
+        own: Option<HeldKey<'a>>,
+        target: TargetPolicy<'a>,
+        ident: StoreIdent,
         at: Moment<'_>,
-    ) -> Option<Drawn<'a>> {
+    ) -> Option<PolicyCells<'a>> {
         let Some(mut held) = own else { return self.draw_shared(overflows, target, ident, at) };
         let may_begin = !held.may_share() || !self.overflow.is_used(target.space);
         if target.is_own && held.hold_own(inner, target.space, may_begin) {
-            return Some(Drawn::Own(held, target));
+            return Some(PolicyCells::Own(held, target));
         }
         let limits = target.policy.limits();
         if held.places(limits).contains(&None) && !held.has_place_for(limits, at) {
@@ -212,9 +212,15 @@ impl Shared {
             return None;
         };
         if may_move && held.reserve_all(inner, target.limits(), &places, &new, at) {
-            let cells = lend(&mut held, limits, &places, new.into_iter());
+            let cells = take_cells(&mut held, limits, &places, new.into_iter());
             let own = Some((held, places));
-            return Some(Drawn::Collected(Box::new(Collected { target, cells, own, is_whole: true, bucket: None })));
+            return Some(PolicyCells::Collected(Box::new(CollectedCells {
+                target,
+                cells,
+                own,
+                is_whole: true,
+                bucket: None,
+            })));
         }
         if held.is_new() {
             held.leave(inner, at);
@@ -242,23 +248,23 @@ impl Shared {
         }
         let mut shared = shared.into_iter();
         let new = places.iter().map(|place| if place.is_none() { shared.next() } else { None });
-        let cells = lend(&mut held, limits, &places, new);
+        let cells = take_cells(&mut held, limits, &places, new);
         let own = Some((held, places));
-        Some(Drawn::Collected(Box::new(Collected { target, cells, own, is_whole: false, bucket })))
+        Some(PolicyCells::Collected(Box::new(CollectedCells { target, cells, own, is_whole: false, bucket })))
     }
 
     /// Draws all cells of a policy from the bucket that a key shares.
     fn draw_shared<'a>(
         &'a self,
-        overflows: &mut Overflows<'a>,
-        target: Target<'a>,
-        ident: Ident,
+        overflows: &mut OverflowLocks<'a>,
+        target: TargetPolicy<'a>,
+        ident: StoreIdent,
         at: Moment<'_>,
-    ) -> Option<Drawn<'a>> {
+    ) -> Option<PolicyCells<'a>> {
         let limits = target.policy.limits().to_vec();
         let (bucket, cells) = self.draw_bucket(overflows, target, limits, ident, at)?;
         let bucket = Some(bucket);
-        Some(Drawn::Collected(Box::new(Collected { target, cells, own: None, is_whole: false, bucket })))
+        Some(PolicyCells::Collected(Box::new(CollectedCells { target, cells, own: None, is_whole: false, bucket })))
     }
 
     /// Returns the first cells of a key for limits that it has no cells for. They are in their initial state, unless
@@ -268,10 +274,10 @@ impl Shared {
     /// already holds that bucket.
     fn new_cells(
         &self,
-        overflows: &mut Overflows<'_>,
-        held: &mut Held<'_>,
-        target: Target<'_>,
-        ident: Ident,
+        overflows: &mut OverflowLocks<'_>,
+        held: &mut HeldKey<'_>,
+        target: TargetPolicy<'_>,
+        ident: StoreIdent,
         (places, at): (&[Option<usize>], Moment<'_>),
     ) -> Option<(Vec<Option<Cell>>, bool)> {
         let missing = || target.policy.limits().iter().zip(places).map(|(limit, place)| (limit, place.is_none()));
@@ -294,12 +300,12 @@ impl Shared {
     /// Draws the cells of some limits from the bucket that a key shares.
     fn draw_bucket<'a>(
         &'a self,
-        overflows: &mut Overflows<'a>,
-        target: Target<'a>,
+        overflows: &mut OverflowLocks<'a>,
+        target: TargetPolicy<'a>,
         limits: Vec<Arc<Limit>>,
-        ident: Ident,
+        ident: StoreIdent,
         at: Moment<'_>,
-    ) -> Option<(Bucket<'a>, Vec<Cell>)> {
+    ) -> Option<(HeldBucket<'a>, Vec<Cell>)> {
         let own = (limits.len() == target.policy.limits().len()).then_some(target.limits().1).flatten();
         let may_charge = overflows.may_charge();
         let (ident, mut held, inner) = overflows.open(target.space, ident)?;
@@ -322,23 +328,23 @@ impl Shared {
                 held.reserve_growth(&places);
             }
         }
-        let cells = lend(&mut held, &limits, &places, new.into_iter());
-        Some((Bucket { ident, held, limits, places, is_whole }, cells))
+        let cells = take_cells(&mut held, &limits, &places, new.into_iter());
+        Some((HeldBucket { ident, held, limits, places, is_whole }, cells))
     }
 
     /// Puts all cells back as they are now. Returns whether the changes were kept; if not, nothing was changed.
     pub(crate) fn put_back<'a>(
         &'a self,
-        inner: &mut Inner,
-        overflows: &mut Overflows<'a>,
-        drawn: Drawn<'a>,
+        inner: &mut ShardState,
+        overflows: &mut OverflowLocks<'a>,
+        drawn: PolicyCells<'a>,
         changed: bool,
         at: Moment<'_>,
     ) -> bool {
-        let Collected { target, mut cells, own, is_whole, bucket } = match drawn {
-            Drawn::Own(held, target) if changed => return held.put_own(inner, target.space, at),
-            Drawn::Own(held, _) => return held.put_back(inner, at, None),
-            Drawn::Collected(collected) => *collected,
+        let CollectedCells { target, mut cells, own, is_whole, bucket } = match drawn {
+            PolicyCells::Own(held, target) if changed => return held.put_own(inner, target.space, at),
+            PolicyCells::Own(held, _) => return held.put_back(inner, at, None),
+            PolicyCells::Collected(collected) => *collected,
         };
         let mut kept = true;
         if let Some((mut held, places)) = own {
@@ -351,7 +357,7 @@ impl Shared {
             let mut shared = Vec::new();
             for (place, cell) in places.iter().zip(cells) {
                 match place {
-                    Some(place) => held.give(*place, cell),
+                    Some(place) => held.put_cell(*place, cell),
                     None => shared.push(cell),
                 }
             }
@@ -359,33 +365,33 @@ impl Shared {
             let repacked = held.repacked(target.policy.limits(), &places).filter(|_| changed);
             kept = held.put_back(inner, at, repacked.and_then(|limit| self.space_alone(target, limit)));
         }
-        let Some(Bucket { mut held, limits, places, is_whole, .. }) = bucket else { return kept };
+        let Some(HeldBucket { mut held, limits, places, is_whole, .. }) = bucket else { return kept };
         let inner = overflows.inner(target.space);
         if is_whole && changed {
             let own = (limits.len() == target.policy.limits().len()).then_some(target.limits().1).flatten();
             return held.put_all(inner, (&limits, own), &places, cells, at);
         }
         let found = places.iter().zip(cells).filter_map(|(place, cell)| Some(((*place)?, cell)));
-        found.for_each(|(place, cell)| held.give(place, cell));
+        found.for_each(|(place, cell)| held.put_cell(place, cell));
         held.put_back(inner, at, None)
     }
 
     /// Returns the space of a policy of one limit, under the name of the target's policy.
-    fn space_alone<'a>(&'a self, target: Target<'_>, limit: &Arc<Limit>) -> Option<&'a Space> {
-        self.names.space_of_one(limit, target.space, &self.facts)
+    fn space_alone<'a>(&'a self, target: TargetPolicy<'_>, limit: &Arc<Limit>) -> Option<&'a Space> {
+        self.names.space_of_one(limit, target.space, &self.properties)
     }
 }
 
 /// Takes out the cells at `places`; the others are taken from `new`.
-fn lend(
-    held: &mut Held<'_>,
+fn take_cells(
+    held: &mut HeldKey<'_>,
     limits: &[Arc<Limit>],
     places: &[Option<usize>],
     new: impl Iterator<Item = Option<Cell>>,
 ) -> Vec<Cell> {
     let each = limits.iter().zip(places).zip(new);
     let cell = |((limit, place), new): ((&Arc<Limit>, &Option<usize>), Option<Cell>)| {
-        place.and_then(|place| held.lend(place)).or(new).unwrap_or_else(|| limit.fresh())
+        place.and_then(|place| held.take_cell(place)).or(new).unwrap_or_else(|| limit.fresh())
     };
     each.map(cell).collect()
 }

@@ -18,7 +18,7 @@ pub(crate) const NAME_BITS: u32 = 14;
 
 /// The identity of a key under a policy name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ident {
+pub(crate) struct StoreIdent {
     /// Never zero, which stands for an empty slot. Its halves choose the two buckets that the key may be in.
     pub(crate) print: u64,
     /// The tag and the number of the name, as in the head of a slot.
@@ -27,7 +27,7 @@ pub(crate) struct Ident {
     pub(crate) shard: u32,
 }
 
-impl Ident {
+impl StoreIdent {
     pub(crate) fn new(print: u64, rest: u64, name: u16) -> Self {
         let tag = (rest >> (u64::BITS - TAG_BITS)) as u32;
         Self { print: print.max(1), mark: tag << NAME_BITS | u32::from(name), shard: rest as u32 }
@@ -49,23 +49,23 @@ impl Ident {
 /// The secret of a store: two words of its own, and one of the process it was created in, from which the many constants
 /// of the hash are derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Secret(pub(crate) [u64; 3]);
+pub(crate) struct StoreSecret(pub(crate) [u64; 3]);
 
 /// The constants of a process. They outlive every store, as the hash requires.
-type Constants = (u64, [SharedSeed; 2]);
+type HashConstants = (u64, [SharedSeed; 2]);
 
-impl Secret {
+impl StoreSecret {
     pub(crate) fn random() -> Self {
         let own = [0, 1].map(|index| RandomState::new().hash_one(index));
         Self([own[0], own[1], Self::process().0])
     }
 
-    fn process() -> &'static Constants {
-        static PROCESS: OnceLock<Constants> = OnceLock::new();
+    fn process() -> &'static HashConstants {
+        static PROCESS: OnceLock<HashConstants> = OnceLock::new();
         PROCESS.get_or_init(|| Self::constants(RandomState::new().hash_one(2)))
     }
 
-    fn constants(word: u64) -> Constants {
+    fn constants(word: u64) -> HashConstants {
         let mixed = |part: u8| {
             let mut hasher = DefaultHasher::new();
             (word, part).hash(&mut hasher);
@@ -77,7 +77,7 @@ impl Secret {
     /// Returns the constants of this secret. Those of another process, found in a snapshot, are derived again and kept:
     /// one set for each process whose snapshots this one reads.
     fn seeds(&self) -> &'static [SharedSeed; 2] {
-        static OTHERS: Mutex<Vec<&'static Constants>> = Mutex::new(Vec::new());
+        static OTHERS: Mutex<Vec<&'static HashConstants>> = Mutex::new(Vec::new());
         let process = Self::process();
         if process.0 == self.0[2] {
             return &process.1;
@@ -101,22 +101,22 @@ impl Secret {
 
 /// A generator of identities under one policy name.
 #[derive(Clone, Debug)]
-pub(crate) struct Idents {
+pub(crate) struct IdentHasher {
     print: SeedableRandomState,
     rest: SeedableRandomState,
     number: u16,
 }
 
-impl Idents {
-    pub(crate) fn new(secret: &Secret, name: &str, number: u16) -> Self {
+impl IdentHasher {
+    pub(crate) fn new(secret: &StoreSecret, name: &str, number: u16) -> Self {
         let [print, rest] = secret.seeds();
         let seeded = |part: u8, seeds| SeedableRandomState::with_seed(secret.keyed((part, name)), seeds);
         Self { print: seeded(0, print), rest: seeded(1, rest), number }
     }
 
     #[inline]
-    pub(crate) fn of(&self, key: &[u8]) -> Ident {
-        Ident::new(digest(&self.print, key), digest(&self.rest, key), self.number)
+    pub(crate) fn of(&self, key: &[u8]) -> StoreIdent {
+        StoreIdent::new(digest(&self.print, key), digest(&self.rest, key), self.number)
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn keys_that_differ_in_a_decimal_suffix_spread_like_random_ones() {
         for round in 0..4 {
-            let idents = Idents::new(&Secret([round, 7, 11 + round]), "", 3);
+            let idents = IdentHasher::new(&StoreSecret([round, 7, 11 + round]), "", 3);
             for prefix in ["", "user:", "api-key-of-a-rather-long-name:tenant:0000000000:"] {
                 let (mut prints, mut shards) = (HashSet::new(), [0u32; 64]);
                 let (mut low, mut high, mut tags) = ([0u32; 256], [0u32; 256], [0u32; 256]);
@@ -161,7 +161,7 @@ mod tests {
     fn words_that_the_hash_multiplies_by_are_secret() {
         // With foldhash's own constants, this word multiplies its neighbour by zero.
         let zero = 0xc0ac_29b7_c97c_50ddu64.to_le_bytes();
-        let idents = Idents::new(&Secret::random(), "", 0);
+        let idents = IdentHasher::new(&StoreSecret::random(), "", 0);
         let key = |tenant: &[u8]| idents.of(&[tenant, &zero, b"/api/xyz"].concat());
         assert!(key(b"tenant-A").print != key(b"tenant-B").print && key(b"tenant-A").mark != key(b"tenant-B").mark);
     }
@@ -170,14 +170,14 @@ mod tests {
     fn a_mark_of_fewer_names_is_the_one_its_key_has_now() {
         for (rest, name) in [(0, 0), (u64::MAX, 4_095), (0x1234_5678_9abc_def0, 77), (1 << 44, 1), (3 << 44, 1)] {
             let before = ((rest >> 44) as u32) << 12 | u32::from(name);
-            let now = Ident::new(1, rest, name).mark;
-            assert_eq!((Ident::mark_of_12_bits(before), Ident::name(now)), (now, name));
+            let now = StoreIdent::new(1, rest, name).mark;
+            assert_eq!((StoreIdent::mark_of_12_bits(before), StoreIdent::name(now)), (now, name));
         }
     }
 
     #[test]
     fn keys_that_differ_only_in_length_differ() {
-        let idents = Idents::new(&Secret([1, 2, 3]), "", 0);
+        let idents = IdentHasher::new(&StoreSecret([1, 2, 3]), "", 0);
         let keys: HashSet<u64> = (0..=512).map(|len| idents.of(&vec![0; len]).print).collect();
         assert_eq!(keys.len(), 513);
     }

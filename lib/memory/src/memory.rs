@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use tollgate_kernel::{Cell, Clock, Cost, Decision, Detail, Limit, Policy, Request, StoreError, Timestamp, Together};
+use tollgate_kernel::{
+    Cell, Clock, Cost, Decision, Detail, JointDecision, Limit, Policy, Request, StoreError, Timestamp,
+};
 
-use crate::clock::Source;
+use crate::clock::MemoryClock;
 use crate::decide::BATCH;
-use crate::draw::{Done, Effort};
-use crate::ident::{Ident, Idents, NAME_BITS, Secret};
+use crate::draw::{CellOutcome, Effort};
+use crate::ident::{IdentHasher, NAME_BITS, StoreIdent, StoreSecret};
 use crate::shard::Shard;
-use crate::shared::{Shared, Target, When};
+use crate::shared::{MemoryCore, OperationTime, TargetPolicy};
 use crate::space::{Space, is_wall};
 
 /// The default cap: 64 MiB.
@@ -24,13 +26,13 @@ pub const MAX_NAMES: usize = 1 << NAME_BITS;
 /// The embedded store. It is cheap to clone; clones share their state.
 #[derive(Clone)]
 pub struct Memory {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryCore>,
 }
 
 /// Figures about the contents of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct MemoryStats {
     /// The number of keys with a place of their own, including those that may be forgotten when room is needed.
     pub keys: usize,
     /// The number of bytes used: table, records and logs.
@@ -46,7 +48,7 @@ pub struct Stats {
 /// The result of a refund.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refunded {
+pub struct MemoryRefund {
     /// The units refunded.
     pub units: u64,
     /// The time of the refund.
@@ -58,7 +60,7 @@ pub struct Refunded {
 
 /// A policy as the store knows it: the result of [`Memory::prepare`].
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct MemoryPolicy {
     space: Arc<Space>,
     /// The policy; `None` if it is the space's own.
     policy: Option<Arc<Policy>>,
@@ -67,10 +69,10 @@ pub struct Prepared {
     /// Whether the policy is decided by the machine's clock.
     wall: bool,
     /// The identities of keys under the policy's name.
-    idents: Idents,
+    idents: IdentHasher,
 }
 
-impl Prepared {
+impl MemoryPolicy {
     /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         self.policy.as_deref().unwrap_or(&self.space.own)
@@ -84,32 +86,32 @@ impl Prepared {
 
     /// Returns the identity of a key under the policy's name.
     #[inline]
-    pub(crate) fn ident(&self, key: &[u8]) -> Ident {
+    pub(crate) fn ident(&self, key: &[u8]) -> StoreIdent {
         self.idents.of(key)
     }
 
     #[inline]
-    pub(crate) fn target(&self) -> Target<'_> {
-        Target { space: &self.space, policy: self.policy(), is_own: self.is_own, wall: self.wall }
+    pub(crate) fn target(&self) -> TargetPolicy<'_> {
+        TargetPolicy { space: &self.space, policy: self.policy(), is_own: self.is_own, wall: self.wall }
     }
 }
 
 impl Memory {
     /// Creates a store of at most `cap` bytes that decides by the monotonic clock of the process.
     pub fn new(cap: usize) -> Self {
-        Self::with_secret(cap, Source::of(None), Secret::random())
+        Self::with_secret(cap, MemoryClock::of(None), StoreSecret::random())
     }
 
     /// Creates a store of at most `cap` bytes with the given clock.
     pub fn with_clock(cap: usize, clock: Box<dyn Clock>) -> Self {
-        Self::with_secret(cap, Source::of(Some(clock)), Secret::random())
+        Self::with_secret(cap, MemoryClock::of(Some(clock)), StoreSecret::random())
     }
 
-    pub(crate) fn with_secret(cap: usize, clock: Source, secret: Secret) -> Self {
-        Self { shared: Arc::new(Shared::new(cap, clock, secret)) }
+    pub(crate) fn with_secret(cap: usize, clock: MemoryClock, secret: StoreSecret) -> Self {
+        Self { shared: Arc::new(MemoryCore::new(cap, clock, secret)) }
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &MemoryCore {
         &self.shared
     }
 
@@ -119,43 +121,44 @@ impl Memory {
     }
 
     /// Prepares a policy, so that checks need not look up its name.
-    pub fn prepare(&self, policy: &Policy) -> Result<Prepared, StoreError> {
+    pub fn prepare(&self, policy: &Policy) -> Result<MemoryPolicy, StoreError> {
         self.prepare_again(policy, false, true)
     }
 
     /// Prepares a policy whose name and limits were chosen by a caller. Its keys are distinct from those of a policy of
     /// the same name that was prepared by [`Memory::prepare`]. The name does not count towards [`MAX_NAMES`], so there
     /// may be any number of such names.
-    pub fn prepare_for_caller(&self, policy: &Policy) -> Result<Prepared, StoreError> {
+    pub fn prepare_for_caller(&self, policy: &Policy) -> Result<MemoryPolicy, StoreError> {
         self.prepare_again(policy, true, true)
     }
 
     /// Prepares a policy as it was prepared in another store, so that replaying the decisions of that store takes as
     /// much memory here. `is_callers` is whether it was [prepared for a caller](Memory::prepare_for_caller), and
-    /// `may_pack` is the value of [`Prepared::may_pack`] there.
-    pub fn prepare_again(&self, policy: &Policy, is_callers: bool, may_pack: bool) -> Result<Prepared, StoreError> {
+    /// `may_pack` is the value of [`MemoryPolicy::may_pack`] there.
+    pub fn prepare_again(&self, policy: &Policy, is_callers: bool, may_pack: bool) -> Result<MemoryPolicy, StoreError> {
         let bare = is_callers.then(|| policy.without_name());
         let filed = bare.as_ref().unwrap_or(policy);
-        let (names, facts) = (&self.shared.names, &self.shared.facts);
-        let (space, is_own) = if may_pack { names.space(filed, facts)? } else { names.space_of_late(filed, facts)? };
+        let (names, properties) = (&self.shared.names, &self.shared.properties);
+        let (space, is_own) =
+            if may_pack { names.space(filed, properties)? } else { names.space_of_late(filed, properties)? };
         let idents = match policy.name() {
-            name if is_callers && !name.is_empty() => Idents::new(&facts.secret, name, space.name),
+            name if is_callers && !name.is_empty() => IdentHasher::new(&properties.secret, name, space.name),
             _ => space.idents.clone(),
         };
         Ok(Self::prepared(policy, space, is_own, idents))
     }
 
-    fn prepared(policy: &Policy, space: Arc<Space>, is_own: bool, idents: Idents) -> Prepared {
+    fn prepared(policy: &Policy, space: Arc<Space>, is_own: bool, idents: IdentHasher) -> MemoryPolicy {
         let same = is_own && space.own.mode() == policy.mode() && space.own.name() == policy.name();
         let policy = (!same).then(|| Arc::new(policy.clone()));
         let wall = is_wall(policy.as_deref().unwrap_or(&space.own));
-        Prepared { policy, space, is_own, wall, idents }
+        MemoryPolicy { policy, space, is_own, wall, idents }
     }
 
     /// Decides a request and charges what is granted.
     // Inlined so that the decision is written only once, to its final place: copying it costs as much as making it.
     #[inline(always)]
-    pub fn check(&self, policy: &Prepared, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
+    pub fn check(&self, policy: &MemoryPolicy, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
         StoreError::check_key(key)?;
         let (target, ident) = (policy.target(), policy.ident(key));
         if let Some(decision) = self.shared.decide_known(target, ident, request) {
@@ -165,14 +168,19 @@ impl Memory {
     }
 
     #[inline(never)]
-    fn check_slowly(&self, target: Target<'_>, ident: Ident, request: &Request) -> Result<Decision, StoreError> {
+    fn check_slowly(
+        &self,
+        target: TargetPolicy<'_>,
+        ident: StoreIdent,
+        request: &Request,
+    ) -> Result<Decision, StoreError> {
         Ok(self.shared.decide(target, ident, request))
     }
 
     /// Decides like [`Memory::check`], and also returns the details of each limit.
     pub fn check_full(
         &self,
-        policy: &Prepared,
+        policy: &MemoryPolicy,
         key: &[u8],
         request: &Request,
     ) -> Result<(Decision, Vec<Detail>), StoreError> {
@@ -199,7 +207,7 @@ impl Memory {
     /// The slots are fetched together, and the clock is read once for every 16 keys.
     pub fn check_many<K: AsRef<[u8]>>(
         &self,
-        policy: &Prepared,
+        policy: &MemoryPolicy,
         keys: &[K],
         request: &Request,
         decisions: &mut Vec<Decision>,
@@ -214,7 +222,7 @@ impl Memory {
     }
 
     /// Decides several keys together: either all of them are charged or none is.
-    pub fn check_all(&self, items: &[(&Prepared, &[u8], Cost)]) -> Result<Together, StoreError> {
+    pub fn check_all(&self, items: &[(&MemoryPolicy, &[u8], Cost)]) -> Result<JointDecision, StoreError> {
         items.iter().try_for_each(|(_, key, _)| StoreError::check_key(key))?;
         let idents = items.iter().map(|(policy, key, cost)| (policy.target(), policy.ident(key), *cost));
         self.shared.decide_all(idents.collect())
@@ -222,29 +230,29 @@ impl Memory {
 
     /// Deletes the state of the key under the policy. A key that shares a bucket because the store is full keeps
     /// sharing it.
-    pub fn reset(&self, policy: &Prepared, key: &[u8]) -> Result<(), StoreError> {
+    pub fn reset(&self, policy: &MemoryPolicy, key: &[u8]) -> Result<(), StoreError> {
         StoreError::check_key(key)?;
         let target = policy.target();
-        self.shared.reset(When::Now, target, policy.ident(key));
+        self.shared.reset(OperationTime::Now, target, policy.ident(key));
         Ok(())
     }
 
     /// Refunds what the limits still hold of `units` charged at `at`, and returns the number of units refunded.
-    pub fn refund(&self, policy: &Prepared, key: &[u8], units: Cost, at: Timestamp) -> Result<u64, StoreError> {
+    pub fn refund(&self, policy: &MemoryPolicy, key: &[u8], units: Cost, at: Timestamp) -> Result<u64, StoreError> {
         StoreError::check_key(key)?;
-        Ok(self.refund_telling(policy, key, units, at)?.units)
+        Ok(self.refund_full(policy, key, units, at)?.units)
     }
 
     /// Refunds like [`Memory::refund`], and also returns the time of the refund and whether the state changed.
-    pub fn refund_telling(
+    pub fn refund_full(
         &self,
-        policy: &Prepared,
+        policy: &MemoryPolicy,
         key: &[u8],
         units: Cost,
         at: Timestamp,
-    ) -> Result<Refunded, StoreError> {
+    ) -> Result<MemoryRefund, StoreError> {
         StoreError::check_key(key)?;
-        Ok(self.shared.refund(When::Now, policy.target(), policy.ident(key), units.get(), at))
+        Ok(self.shared.refund(OperationTime::Now, policy.target(), policy.ident(key), units.get(), at))
     }
 
     /// Runs `act` on the cells of the key, those of the policy in policy order, with the time of the decision. This is
@@ -252,20 +260,20 @@ impl Memory {
     /// memory to keep what it may change.
     pub fn act<R>(
         &self,
-        policy: &Prepared,
+        policy: &MemoryPolicy,
         key: &[u8],
         act: impl FnOnce(&mut [Cell], Timestamp) -> R,
     ) -> Result<R, StoreError> {
-        let act = |cells: &mut [Cell], t| Done { answer: act(cells, t), changed: true };
+        let act = |cells: &mut [Cell], t| CellOutcome { answer: act(cells, t), changed: true };
         self.shared
-            .with_cells(Effort::Usual, When::Now, policy.target(), policy.ident(key), act)
+            .with_cells(Effort::Usual, OperationTime::Now, policy.target(), policy.ident(key), act)
             .ok_or(StoreError::Full)
     }
 
     /// Returns figures about the contents of the store.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> MemoryStats {
         let shared = &self.shared;
-        Stats {
+        MemoryStats {
             keys: shared.shards.iter().map(Shard::keys).sum(),
             bytes: shared.used(),
             cap: shared.cap,

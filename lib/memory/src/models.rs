@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use crate::budget::Budget;
-use crate::ident::Ident;
+use crate::ident::StoreIdent;
 use crate::shard::Shard;
-use crate::slot::{Form, Seen, Slot};
+use crate::slot::{Slot, SlotContents, SlotForm};
 
 /// Tries every interleaving. The checker misses those in which a thread changes what it has just read itself, so the
 /// values that threads depend on are read before they start. It must have tried more than one interleaving, or it has
@@ -34,8 +34,8 @@ fn pair(number: u64) -> [u64; 2] {
 }
 
 /// Returns the form of words packed by the policy of this rank.
-fn packed(rank: u8) -> Form {
-    Form { rank, boxed: false, shares: false }
+fn packed(rank: u8) -> SlotForm {
+    SlotForm { rank, boxed: false, shares: false }
 }
 
 fn filled(number: u64) -> Slot {
@@ -70,7 +70,7 @@ fn a_reader_never_sees_half_a_change() {
 fn no_charge_is_lost() {
     model(|| {
         let slot = Arc::new(filled(0));
-        let add = |slot: &Slot, mut seen: Seen| {
+        let add = |slot: &Slot, mut seen: SlotContents| {
             while !slot.replace(seen, pair(seen.words[0] + 1)) {
                 seen = slot.read();
             }
@@ -97,7 +97,7 @@ fn a_lock_keeps_others_out() {
                 // Emptied and filled by another key, as when a slot is reused.
                 let locked = slot.lock(seen).unwrap_or_else(|| crate::shard::lock_slot(&slot));
                 locked.clear();
-                crate::shard::lock_slot(&slot).fill(9, 4, Form { boxed: true, ..packed(1) }, pair(6));
+                crate::shard::lock_slot(&slot).fill(9, 4, SlotForm { boxed: true, ..packed(1) }, pair(6));
             })
         };
         let ours = slot.replace(seen, pair(8));
@@ -108,11 +108,17 @@ fn a_lock_keeps_others_out() {
     });
 }
 
-fn ident(print: u64) -> Ident {
-    Ident { print, mark: 1, shard: 0 }
+fn ident(print: u64) -> StoreIdent {
+    StoreIdent { print, mark: 1, shard: 0 }
 }
 
-fn insert(shard: &Shard, budget: &Budget, ident: Ident, words: [u64; 2], expired: &dyn Fn(&Seen) -> bool) -> bool {
+fn insert(
+    shard: &Shard,
+    budget: &Budget,
+    ident: StoreIdent,
+    words: [u64; 2],
+    expired: &dyn Fn(&SlotContents) -> bool,
+) -> bool {
     let mut inner = shard.lock();
     if shard.find(ident).is_some() {
         return false;

@@ -9,11 +9,11 @@ use std::sync::{Arc, OnceLock, RwLock};
 
 use tollgate_kernel::{KeyState, Limit, Policy, StoreError};
 
-use crate::ident::Ident;
+use crate::ident::StoreIdent;
 use crate::memory::MAX_NAMES;
 use crate::segments::Segments;
-use crate::slot::Seen;
-use crate::space::{Facts, RANK_BITS, Space};
+use crate::slot::SlotContents;
+use crate::space::{RANK_BITS, Space, StoreProperties};
 
 /// The maximum number of policies of a name that have a space.
 pub(crate) const MAX_RANKS: usize = 1 << RANK_BITS;
@@ -23,15 +23,15 @@ const MAX_MORE: usize = MAX_NAMES;
 
 /// The names of a store.
 #[derive(Debug)]
-pub(crate) struct Names {
-    list: Segments<Name>,
-    numbers: RwLock<Numbers>,
+pub(crate) struct PolicyNames {
+    list: Segments<NameSpaces>,
+    numbers: RwLock<NameNumbers>,
     bare: OnceLock<u16>,
 }
 
 /// The numbers of names.
 #[derive(Debug, Default)]
-struct Numbers {
+struct NameNumbers {
     of: HashMap<Box<str>, u16>,
     /// Numbers below `next` that no name has.
     free: Vec<u16>,
@@ -41,7 +41,7 @@ struct Numbers {
     more: usize,
 }
 
-impl Names {
+impl PolicyNames {
     pub(crate) fn new() -> Self {
         Self { list: Segments::new(MAX_NAMES), numbers: RwLock::default(), bare: OnceLock::new() }
     }
@@ -49,32 +49,45 @@ impl Names {
     /// Returns the space of a policy, and whether it is the policy's own. A policy that comes too late to have its own
     /// uses the first of its name.
     #[inline]
-    pub(crate) fn space(&self, policy: &Policy, facts: &Facts) -> Result<(Arc<Space>, bool), StoreError> {
+    pub(crate) fn space(
+        &self,
+        policy: &Policy,
+        properties: &StoreProperties,
+    ) -> Result<(Arc<Space>, bool), StoreError> {
         loop {
             // This ends: after `add`, the space exists, or there is no room for another one.
             match self.known(policy) {
                 Some((space, is_own)) => return Ok((Arc::clone(space), is_own)),
-                None => self.add(policy, facts)?,
+                None => self.add(policy, properties)?,
             }
         }
     }
 
     /// Returns the space for a policy that had none of its own in another store, and gets none here either.
-    pub(crate) fn space_of_late(&self, policy: &Policy, facts: &Facts) -> Result<(Arc<Space>, bool), StoreError> {
+    pub(crate) fn space_of_late(
+        &self,
+        policy: &Policy,
+        properties: &StoreProperties,
+    ) -> Result<(Arc<Space>, bool), StoreError> {
         let number =
             self.numbers.read().unwrap_or_else(|poisoned| poisoned.into_inner()).of.get(policy.name()).copied();
         match number.and_then(|number| self.list.get(usize::from(number))?.get(0)) {
             Some(first) => Ok((Arc::clone(first), first.owns(policy))),
-            None => self.space(policy, facts),
+            None => self.space(policy, properties),
         }
     }
 
     /// Returns the space of a policy of one packable limit, under the name of another space; `None` if it has no space
     /// and cannot get one.
-    pub(crate) fn space_of_one(&self, limit: &Arc<Limit>, beside: &Space, facts: &Facts) -> Option<&Space> {
+    pub(crate) fn space_of_one(
+        &self,
+        limit: &Arc<Limit>,
+        beside: &Space,
+        properties: &StoreProperties,
+    ) -> Option<&Space> {
         let alone = beside.own.only(limit);
         if self.known(&alone).is_none() {
-            self.add(&alone, facts).ok()?;
+            self.add(&alone, properties).ok()?;
         }
         let (space, is_own) = self.known(&alone)?;
         (is_own && space.packs).then_some(space)
@@ -92,15 +105,15 @@ impl Names {
 
     /// Creates a space for a policy, if it may have one.
     #[cold]
-    fn add(&self, policy: &Policy, facts: &Facts) -> Result<(), StoreError> {
+    fn add(&self, policy: &Policy, properties: &StoreProperties) -> Result<(), StoreError> {
         let mut numbers = self.numbers.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let number = numbers.of(policy.name()).ok_or(StoreError::Names(MAX_NAMES))?;
-        self.list.extend(usize::from(number), Name::default);
+        self.list.extend(usize::from(number), NameSpaces::default);
         let name = self.list.get(usize::from(number)).ok_or(StoreError::Names(MAX_NAMES))?;
         if let Some(rank) = name.next().filter(|rank| *rank == 0 || numbers.may_grow(policy))
             && name.of(policy).is_none()
         {
-            name.add(Arc::new(Space::new(policy.clone(), number, rank, facts)));
+            name.add(Arc::new(Space::new(policy.clone(), number, rank, properties)));
             numbers.more += usize::from(rank > 0 && !policy.name().is_empty());
         }
         if policy.name().is_empty() {
@@ -109,7 +122,7 @@ impl Names {
         Ok(())
     }
 
-    /// Returns the space of a policy like [`Names::space`]; `None` if the space has to be created first.
+    /// Returns the space of a policy like [`PolicyNames::space`]; `None` if the space has to be created first.
     #[inline]
     fn known(&self, policy: &Policy) -> Option<(&Arc<Space>, bool)> {
         let (number, may_grow) = match self.bare.get() {
@@ -151,18 +164,18 @@ impl Names {
 
     /// Returns the space that packed the given contents of a slot.
     #[inline]
-    pub(crate) fn space_of(&self, seen: &Seen) -> Option<&Space> {
-        self.list.get(usize::from(Ident::name(seen.mark())))?.get(seen.rank()).map(|space| &**space)
+    pub(crate) fn space_of(&self, seen: &SlotContents) -> Option<&Space> {
+        self.list.get(usize::from(StoreIdent::name(seen.mark())))?.get(seen.rank()).map(|space| &**space)
     }
 
     /// Returns every space, by name and rank.
     pub(crate) fn spaces(&self) -> impl Iterator<Item = &Arc<Space>> {
         let next = self.numbers.read().unwrap_or_else(|poisoned| poisoned.into_inner()).next;
-        (0..usize::from(next)).filter_map(|number| self.list.get(number)).flat_map(Name::spaces)
+        (0..usize::from(next)).filter_map(|number| self.list.get(number)).flat_map(NameSpaces::spaces)
     }
 }
 
-impl Numbers {
+impl NameNumbers {
     fn may_grow(&self, policy: &Policy) -> bool {
         self.more < MAX_MORE || policy.name().is_empty()
     }
@@ -184,20 +197,20 @@ impl Numbers {
 
 /// The policies of a name. They are added by one thread at a time and never removed.
 #[derive(Debug, Default)]
-struct Name {
+struct NameSpaces {
     /// Usually the only one.
     first: OnceLock<Arc<Space>>,
-    more: OnceLock<Box<[OnceLock<Summed>]>>,
+    more: OnceLock<Box<[OnceLock<ChecksummedSpace>]>>,
 }
 
 /// A space with a checksum of its limits, so that a lookup can skip most other spaces without fetching them.
 #[derive(Debug)]
-struct Summed {
+struct ChecksummedSpace {
     sum: u64,
     space: Arc<Space>,
 }
 
-impl Name {
+impl NameSpaces {
     #[inline]
     fn get(&self, rank: u8) -> Option<&Arc<Space>> {
         match usize::from(rank).checked_sub(1) {
@@ -238,7 +251,7 @@ impl Name {
         };
         let more = self.more.get_or_init(|| (1..MAX_RANKS).map(|_| OnceLock::new()).collect());
         if let Some(free) = more.get(place) {
-            free.get_or_init(|| Summed { sum: sum(&space.own), space });
+            free.get_or_init(|| ChecksummedSpace { sum: sum(&space.own), space });
         }
     }
 }
@@ -254,10 +267,10 @@ fn sum(policy: &Policy) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ident::Secret;
+    use crate::ident::StoreSecret;
 
-    fn facts() -> Facts {
-        Facts { secret: Secret([1, 2, 3]), is_monotonic: true, overflow_bytes: 1 << 20 }
+    fn properties() -> StoreProperties {
+        StoreProperties { secret: StoreSecret([1, 2, 3]), is_monotonic: true, overflow_bytes: 1 << 20 }
     }
 
     fn policy(text: &str) -> Policy {
@@ -266,13 +279,13 @@ mod tests {
 
     #[test]
     fn a_name_finds_each_of_its_policies_and_takes_no_more_than_64() {
-        let name = Name::default();
+        let name = NameSpaces::default();
         let texts: Vec<String> = (1..=MAX_RANKS).map(|count| format!("{count}/min gcra")).collect();
         for (place, text) in texts.iter().enumerate() {
             assert!(name.of(&policy(text)).is_none());
             let rank = name.next().unwrap();
             assert_eq!(usize::from(rank), place);
-            name.add(Arc::new(Space::new(policy(text), 5, rank, &facts())));
+            name.add(Arc::new(Space::new(policy(text), 5, rank, &properties())));
         }
         assert_eq!(name.next(), None);
         assert!(name.of(&policy("65/min gcra")).is_none() && name.of(&policy("1/min fixed")).is_none());
@@ -290,11 +303,11 @@ mod tests {
 
     #[test]
     fn names_that_take_all_spaces_leave_those_of_bare_text() {
-        let names = Names::new();
+        let names = PolicyNames::new();
         let space = |name: &str, count: usize| {
             let policy = policy(&format!("{count}/min gcra"));
             let policy = if name.is_empty() { policy } else { policy.with_name(name).unwrap() };
-            names.space(&policy, &facts()).ok().map(|(space, is_own)| (space.rank, is_own))
+            names.space(&policy, &properties()).ok().map(|(space, is_own)| (space.rank, is_own))
         };
         // The maximum number of names, the last one for bare text, and more policies than there are spaces.
         for number in 0..MAX_NAMES - 1 {
@@ -303,20 +316,20 @@ mod tests {
         let own = (0..300).flat_map(|number| (2..=100).map(move |count| (number, count)));
         let own = own.filter(|(number, count)| space(&format!("n{number}"), *count).unwrap().1).count();
         assert_eq!(own, MAX_MORE);
-        assert_eq!(space("n4000", 2), Some((0, false)), "one more decides as the first of its name does");
+        assert_eq!(space("n4000", 2), Some((0, false)), "one more policy uses the first space of its name");
         for count in 1..=MAX_RANKS {
             assert_eq!(space("", count), Some((count as u8 - 1, true)));
         }
         assert_eq!(space("", 65), Some((0, false)));
         assert_eq!(space("too-many", 1), None, "there are no more names");
-        assert_eq!(space("n0", 64), Some((63, true)), "what was there stays");
+        assert_eq!(space("n0", 64), Some((63, true)), "existing spaces stay");
     }
 
     #[test]
     fn limits_of_the_same_numbers_are_told_apart() {
-        let name = Name::default();
+        let name = NameSpaces::default();
         for (rank, text) in ["9/s", "7/min gcra", "7/min fixed", "7/min gcra burst=3"].iter().enumerate() {
-            name.add(Arc::new(Space::new(policy(text), 0, rank as u8, &facts())));
+            name.add(Arc::new(Space::new(policy(text), 0, rank as u8, &properties())));
         }
         assert_eq!(name.of(&policy("7/min fixed")).map(|space| space.rank), Some(2));
         assert_eq!(name.of(&policy("7/min gcra burst=3")).map(|space| space.rank), Some(3));

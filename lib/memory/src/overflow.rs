@@ -6,11 +6,11 @@
 use std::sync::OnceLock;
 
 use crate::budget::Budget;
-use crate::held::Held;
-use crate::ident::{Ident, Secret};
-use crate::shard::{Inner, Shard, lock_slot};
-use crate::shared::{Shared, Times, When};
-use crate::slot::{Form, Seen};
+use crate::held_key::HeldKey;
+use crate::ident::{StoreIdent, StoreSecret};
+use crate::shard::{Shard, ShardState, lock_slot};
+use crate::shared::{MemoryCore, OperationTime, StoreTimes};
+use crate::slot::{SlotContents, SlotForm};
 use crate::space::Space;
 use crate::sync::{AtomicU64, MutexGuard, Ordering};
 
@@ -28,25 +28,25 @@ pub(crate) fn buckets(bytes: usize, is_callers: bool, name: u16) -> u64 {
 }
 
 /// The overflow buckets of a store.
-pub(crate) struct Overflow {
-    halves: [Half; 2],
+pub(crate) struct MemoryOverflow {
+    halves: [OverflowHalf; 2],
     decisions: AtomicU64,
 }
 
-struct Half {
+struct OverflowHalf {
     /// Usually never created.
     shard: OnceLock<Shard>,
     budget: Budget,
 }
 
-impl Overflow {
+impl MemoryOverflow {
     /// Creates buckets of at most `bytes` in total.
     pub(crate) fn new(bytes: usize) -> Self {
-        let half = || Half { shard: OnceLock::new(), budget: Budget::new(bytes / 2) };
+        let half = || OverflowHalf { shard: OnceLock::new(), budget: Budget::new(bytes / 2) };
         Self { halves: [half(), half()], decisions: AtomicU64::new(0) }
     }
 
-    fn half(&self, space: &Space) -> &Half {
+    fn half(&self, space: &Space) -> &OverflowHalf {
         &self.halves[usize::from(!space.is_callers)]
     }
 
@@ -106,40 +106,40 @@ impl Overflow {
 }
 
 /// Returns the identity of the bucket that a key shares.
-pub(crate) fn bucket_of(secret: &Secret, space: &Space, ident: Ident) -> Ident {
+pub(crate) fn bucket_of(secret: &StoreSecret, space: &Space, ident: StoreIdent) -> StoreIdent {
     // Not by the number of the name: keys of bare text that share a bucket also share one in a store that replays them.
     let bucket = secret.keyed(ident.print) % space.buckets;
     let print = secret.keyed((space.name, bucket));
-    Ident::new(print, secret.keyed((print, bucket)), space.name)
+    StoreIdent::new(print, secret.keyed((print, bucket)), space.name)
 }
 
 /// The buckets as used by one call: their locks, which come after those of all shards, and the buckets that the call
 /// already holds.
-pub(crate) struct Overflows<'a> {
-    shared: &'a Shared,
-    when: When,
-    guards: [Option<MutexGuard<'a, Inner>>; 2],
+pub(crate) struct OverflowLocks<'a> {
+    shared: &'a MemoryCore,
+    when: OperationTime,
+    guards: [Option<MutexGuard<'a, ShardState>>; 2],
     /// Whether both locks are taken when one is needed, in order, and no bucket is created: creating one moves others,
     /// which may be held.
     both: bool,
     /// Whether the call may charge. If not, no log makes room for a charge.
     may_charge: bool,
-    in_hand: Vec<Ident>,
+    held_buckets: Vec<StoreIdent>,
 }
 
 /// The error for a bucket that the same call already holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InHand;
+pub(crate) struct BucketHeldError;
 
-impl<'a> Overflows<'a> {
+impl<'a> OverflowLocks<'a> {
     /// For a call at `when` that needs one kind of buckets.
-    pub(crate) fn one(shared: &'a Shared, when: When) -> Self {
-        Self { shared, when, guards: [None, None], both: false, may_charge: true, in_hand: Vec::new() }
+    pub(crate) fn one(shared: &'a MemoryCore, when: OperationTime) -> Self {
+        Self { shared, when, guards: [None, None], both: false, may_charge: true, held_buckets: Vec::new() }
     }
 
     /// For a call that may need both kinds, and several of each: buckets must be created before any is held.
-    pub(crate) fn several(shared: &'a Shared) -> Self {
-        Self { both: true, ..Self::one(shared, When::Now) }
+    pub(crate) fn several(shared: &'a MemoryCore) -> Self {
+        Self { both: true, ..Self::one(shared, OperationTime::Now) }
     }
 
     /// For a call that charges nothing.
@@ -153,7 +153,7 @@ impl<'a> Overflows<'a> {
     }
 
     /// Returns the state that is protected by the shard's lock.
-    pub(crate) fn inner(&mut self, space: &Space) -> &mut Inner {
+    pub(crate) fn inner(&mut self, space: &Space) -> &mut ShardState {
         let wanted = usize::from(!space.is_callers);
         for (index, half) in self.shared.overflow.halves.iter().enumerate() {
             if self.guards[index].is_none() && (self.both || index == wanted) {
@@ -168,17 +168,17 @@ impl<'a> Overflows<'a> {
     pub(crate) fn look<R>(
         &mut self,
         space: &Space,
-        ident: Ident,
-        look: impl FnOnce(&Held<'_>) -> R,
-    ) -> Result<Option<R>, InHand> {
-        let bucket = bucket_of(&self.shared.facts.secret, space, ident);
-        if self.in_hand.contains(&bucket) {
-            return Err(InHand);
+        ident: StoreIdent,
+        look: impl FnOnce(&HeldKey<'_>) -> R,
+    ) -> Result<Option<R>, BucketHeldError> {
+        let bucket = bucket_of(&self.shared.properties.secret, space, ident);
+        if self.held_buckets.contains(&bucket) {
+            return Err(BucketHeldError);
         }
         let (shard, budget) = self.shared.overflow.shard(space);
         let _ = self.inner(space);
         let Some((slot, _)) = shard.find(bucket) else { return Ok(None) };
-        let held = Held::known(self.shared, shard, budget, lock_slot(slot)).map(Held::of_many);
+        let held = HeldKey::known(self.shared, shard, budget, lock_slot(slot)).map(HeldKey::of_many);
         Ok(held.map(|held| {
             let seen = look(&held);
             held.leave_untouched();
@@ -188,49 +188,60 @@ impl<'a> Overflows<'a> {
 
     /// Takes the bucket of a key, creating it if necessary. Returns `None` if there is no memory for it, or if this
     /// call already holds it.
-    pub(crate) fn open(&mut self, space: &'a Space, ident: Ident) -> Option<(Ident, Held<'a>, &mut Inner)> {
-        let bucket = bucket_of(&self.shared.facts.secret, space, ident);
-        if self.in_hand.contains(&bucket) {
+    pub(crate) fn open(
+        &mut self,
+        space: &'a Space,
+        ident: StoreIdent,
+    ) -> Option<(StoreIdent, HeldKey<'a>, &mut ShardState)> {
+        let bucket = bucket_of(&self.shared.properties.secret, space, ident);
+        if self.held_buckets.contains(&bucket) {
             return None;
         }
         let (shared, (shard, budget), both) = (self.shared, self.shared.overflow.shard(space), self.both);
-        let (when, times) = (self.when, Times::unread(self.when, space.wall));
+        let (when, times) = (self.when, StoreTimes::unread(self.when, space.wall));
         let inner = self.inner(space);
         let held = match shard.find(bucket) {
-            Some((slot, _)) => Held::known(shared, shard, budget, lock_slot(slot))?,
+            Some((slot, _)) => HeldKey::known(shared, shard, budget, lock_slot(slot))?,
             None if both => return None,
             None => {
-                let expired = |seen: &Seen| shared.expired(seen, &times);
+                let expired = |seen: &SlotContents| shared.expired(seen, &times);
                 let place = match shard.place(inner, bucket, budget, &expired) {
                     // In a replay, the bucket had a place before.
-                    None if matches!(when, When::At(_)) => shard.place_again(inner, bucket, budget, &expired),
+                    None if matches!(when, OperationTime::At(_)) => {
+                        shard.place_replayed(inner, bucket, budget, &expired)
+                    }
                     place => place,
                 }?;
-                Held::new(shard, budget, place, (bucket.print, bucket.mark), space)
+                HeldKey::new(shard, budget, place, (bucket.print, bucket.mark), space)
             }
         };
-        self.in_hand.push(bucket);
+        self.held_buckets.push(bucket);
         Some((bucket, held.of_many(), self.inner(space)))
     }
 
     /// Creates the bucket of a key, if there is memory for it, for a call that holds several later. `protected` are the
     /// prints of those it created before.
-    pub(crate) fn make(&mut self, space: &'a Space, ident: Ident, protected: &mut Vec<u64>) {
-        let bucket = bucket_of(&self.shared.facts.secret, space, ident);
+    pub(crate) fn make(&mut self, space: &'a Space, ident: StoreIdent, protected: &mut Vec<u64>) {
+        let bucket = bucket_of(&self.shared.properties.secret, space, ident);
         let (shared, (shard, budget)) = (self.shared, self.shared.overflow.shard(space));
-        let times = Times::unread(self.when, space.wall);
+        let times = StoreTimes::unread(self.when, space.wall);
         let inner = self.inner(space);
         if shard.find(bucket).is_none() {
-            let expired = |seen: &Seen| !protected.contains(&seen.print) && shared.expired(seen, &times);
+            let expired = |seen: &SlotContents| !protected.contains(&seen.print) && shared.expired(seen, &times);
             if let Some(place) = shard.place(inner, bucket, budget, &expired) {
-                place.fill(bucket.print, bucket.mark, Form { rank: space.rank, boxed: false, shares: false }, [0, 0]);
+                place.fill(
+                    bucket.print,
+                    bucket.mark,
+                    SlotForm { rank: space.rank, boxed: false, shares: false },
+                    [0, 0],
+                );
             }
         }
         protected.push(bucket.print);
     }
 
-    /// Releases the buckets: none is held any more.
-    pub(crate) fn let_go(&mut self) {
-        self.in_hand.clear();
+    /// Releases the buckets that the call holds.
+    pub(crate) fn release(&mut self) {
+        self.held_buckets.clear();
     }
 }

@@ -30,12 +30,12 @@ const SHORT_LOG: usize = 8 * 16;
 /// The cells of one key, and the number of bytes counted for them.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    cells: Cells,
+    cells: RecordCells,
     pub(crate) counted: usize,
 }
 
 #[derive(Debug, Default)]
-enum Cells {
+enum RecordCells {
     #[default]
     Free,
     /// The cell of the policy of the key's space, which has one limit.
@@ -51,65 +51,65 @@ impl Record {
     pub(crate) fn of(cells: impl IntoIterator<Item = Cell, IntoIter: ExactSizeIterator>) -> Self {
         let mut cells = cells.into_iter();
         let cells = match cells.len() {
-            0 => Cells::Free,
-            1 => cells.next().map_or(Cells::Free, Cells::One),
-            _ => Cells::Several(cells.collect()),
+            0 => RecordCells::Free,
+            1 => cells.next().map_or(RecordCells::Free, RecordCells::One),
+            _ => RecordCells::Several(cells.collect()),
         };
         Self { cells, counted: 0 }
     }
 
     /// Creates the record of cells with their limits.
     pub(crate) fn mixed(state: KeyState) -> Self {
-        Self { cells: Cells::Mixed(Box::new(state)), counted: 0 }
+        Self { cells: RecordCells::Mixed(Box::new(state)), counted: 0 }
     }
 
     /// Returns whether the record has no cells.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
-        matches!(self.cells, Cells::Free)
+        matches!(self.cells, RecordCells::Free)
     }
 
     /// Returns whether the cells are those of the space's own policy.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
-        matches!(self.cells, Cells::One(_) | Cells::Several(_))
+        matches!(self.cells, RecordCells::One(_) | RecordCells::Several(_))
     }
 
     /// Returns the cells of the space's own policy, in policy order; an empty slice if the record has others too.
     #[inline]
     pub(crate) fn own_cells(&mut self) -> &mut [Cell] {
         match &mut self.cells {
-            Cells::One(cell) => std::slice::from_mut(cell),
-            Cells::Several(cells) => cells,
-            Cells::Free | Cells::Mixed(_) => &mut [],
+            RecordCells::One(cell) => std::slice::from_mut(cell),
+            RecordCells::Several(cells) => cells,
+            RecordCells::Free | RecordCells::Mixed(_) => &mut [],
         }
     }
 
     /// Returns every cell with its limit; `own` is the own policy of the key's space.
     pub(crate) fn each<'a>(&'a self, own: &'a Policy) -> impl Iterator<Item = (&'a Arc<Limit>, &'a Cell)> {
         let (cells, mixed): (&[Cell], _) = match &self.cells {
-            Cells::Free => (&[], None),
-            Cells::One(cell) => (std::slice::from_ref(cell), None),
-            Cells::Several(cells) => (cells, None),
-            Cells::Mixed(state) => (&[], Some(state.each())),
+            RecordCells::Free => (&[], None),
+            RecordCells::One(cell) => (std::slice::from_ref(cell), None),
+            RecordCells::Several(cells) => (cells, None),
+            RecordCells::Mixed(state) => (&[], Some(state.each())),
         };
         own.limits().iter().zip(cells).chain(mixed.into_iter().flatten())
     }
 
     /// Takes out the cell at a position, leaving one in its initial state.
-    pub(crate) fn lend(&mut self, own: &Policy, place: usize) -> Option<Cell> {
+    pub(crate) fn take_cell(&mut self, own: &Policy, place: usize) -> Option<Cell> {
         let fresh = self.each(own).nth(place)?.0.fresh();
         match &mut self.cells {
-            Cells::Mixed(state) => state.replace(place, None, fresh),
+            RecordCells::Mixed(state) => state.replace(place, None, fresh),
             _ => self.own_cells().get_mut(place).map(|cell| std::mem::replace(cell, fresh)),
         }
     }
 
     /// Puts a cell back at its position; `limit` is given if the cell was charged under numbers other than those
     /// stored.
-    pub(crate) fn give(&mut self, place: usize, limit: Option<&Arc<Limit>>, cell: Cell) {
+    pub(crate) fn put_cell(&mut self, place: usize, limit: Option<&Arc<Limit>>, cell: Cell) {
         match &mut self.cells {
-            Cells::Mixed(state) => _ = state.replace(place, limit, cell),
+            RecordCells::Mixed(state) => _ = state.replace(place, limit, cell),
             _ => {
                 if let Some(held) = self.own_cells().get_mut(place) {
                     *held = cell;
@@ -121,10 +121,10 @@ impl Record {
     /// Takes out all cells with their limits; `own` is the own policy of the key's space.
     pub(crate) fn take_state(&mut self, own: &Policy) -> KeyState {
         match std::mem::take(&mut self.cells) {
-            Cells::Free => KeyState::default(),
-            Cells::One(cell) => KeyState::of(own, vec![cell]),
-            Cells::Several(cells) => KeyState::of(own, cells.into_vec()),
-            Cells::Mixed(state) => *state,
+            RecordCells::Free => KeyState::default(),
+            RecordCells::One(cell) => KeyState::of(own, vec![cell]),
+            RecordCells::Several(cells) => KeyState::of(own, cells.into_vec()),
+            RecordCells::Mixed(state) => *state,
         }
     }
 
@@ -135,36 +135,36 @@ impl Record {
 
     /// Puts cells with their limits into a record that has none.
     pub(crate) fn put_mixed(&mut self, state: KeyState) {
-        self.cells = Cells::Mixed(Box::new(state));
+        self.cells = RecordCells::Mixed(Box::new(state));
     }
 
     /// Returns a copy of all cells with their limits; `own` is the own policy of the key's space.
     pub(crate) fn state(&self, own: &Policy) -> KeyState {
         match &self.cells {
-            Cells::Free => KeyState::default(),
-            Cells::One(cell) => KeyState::of(own, vec![cell.clone()]),
-            Cells::Several(cells) => KeyState::of(own, cells.to_vec()),
-            Cells::Mixed(state) => KeyState::clone(state),
+            RecordCells::Free => KeyState::default(),
+            RecordCells::One(cell) => KeyState::of(own, vec![cell.clone()]),
+            RecordCells::Several(cells) => KeyState::of(own, cells.to_vec()),
+            RecordCells::Mixed(state) => KeyState::clone(state),
         }
     }
 
     /// Writes the cells: those of the space's own policy in policy order, or a state that includes its limits.
     pub(crate) fn write(&self, to: &mut Writer) {
         match &self.cells {
-            Cells::Free => {}
-            Cells::One(cell) => cell.write(to),
-            Cells::Several(cells) => cells.iter().for_each(|cell| cell.write(to)),
-            Cells::Mixed(state) => state.write(to),
+            RecordCells::Free => {}
+            RecordCells::One(cell) => cell.write(to),
+            RecordCells::Several(cells) => cells.iter().for_each(|cell| cell.write(to)),
+            RecordCells::Mixed(state) => state.write(to),
         }
     }
 
     /// Returns the time until the whole state has expired.
     pub(crate) fn expires_after(&self, own: &Policy, t: Timestamp) -> Micros {
         match &self.cells {
-            Cells::Free => Micros::ZERO,
-            Cells::One(cell) => tollgate_kernel::expires_after(own, std::slice::from_ref(cell), t),
-            Cells::Several(cells) => tollgate_kernel::expires_after(own, cells, t),
-            Cells::Mixed(state) => state.expires_after(t),
+            RecordCells::Free => Micros::ZERO,
+            RecordCells::One(cell) => tollgate_kernel::expires_after(own, std::slice::from_ref(cell), t),
+            RecordCells::Several(cells) => tollgate_kernel::expires_after(own, cells, t),
+            RecordCells::Mixed(state) => state.expires_after(t),
         }
     }
 
@@ -172,10 +172,10 @@ impl Record {
     #[inline]
     pub(crate) fn growth(&self) -> usize {
         match &self.cells {
-            Cells::Free => 0,
-            Cells::One(cell) => growth(cell),
-            Cells::Several(cells) => cells.iter().map(growth).sum(),
-            Cells::Mixed(state) => state.each().map(|(_, cell)| growth(cell)).sum(),
+            RecordCells::Free => 0,
+            RecordCells::One(cell) => growth(cell),
+            RecordCells::Several(cells) => cells.iter().map(growth).sum(),
+            RecordCells::Mixed(state) => state.each().map(|(_, cell)| growth(cell)).sum(),
         }
     }
 
@@ -196,10 +196,10 @@ impl Record {
     #[inline]
     pub(crate) fn bytes(&self, is_callers: bool) -> usize {
         match &self.cells {
-            Cells::Free => 0,
-            Cells::One(cell) => log_bytes(cell),
-            Cells::Several(cells) => ALLOCATION + cells.iter().map(own_bytes).sum::<usize>(),
-            Cells::Mixed(state) => {
+            RecordCells::Free => 0,
+            RecordCells::One(cell) => log_bytes(cell),
+            RecordCells::Several(cells) => ALLOCATION + cells.iter().map(own_bytes).sum::<usize>(),
+            RecordCells::Mixed(state) => {
                 MIXED + state.each().map(|(limit, cell)| mixed_bytes(limit, cell, is_callers)).sum::<usize>()
             }
         }
@@ -209,10 +209,10 @@ impl Record {
     #[cold]
     pub(crate) fn thin(&mut self) {
         match &mut self.cells {
-            Cells::Free => {}
-            Cells::One(cell) => cell.thin(),
-            Cells::Several(cells) => cells.iter_mut().for_each(Cell::thin),
-            Cells::Mixed(state) => state.thin(),
+            RecordCells::Free => {}
+            RecordCells::One(cell) => cell.thin(),
+            RecordCells::Several(cells) => cells.iter_mut().for_each(Cell::thin),
+            RecordCells::Mixed(state) => state.thin(),
         }
     }
 }
@@ -264,11 +264,11 @@ pub(crate) fn growth(cell: &Cell) -> usize {
 pub(crate) struct Mirror {
     pub(crate) record: usize,
     pub(crate) expires: Timestamp,
-    refused: Option<Refused>,
+    refused: Option<MirroredRefusal>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Refused {
+struct MirroredRefusal {
     until: Timestamp,
     by: u64,
 }
@@ -287,7 +287,7 @@ impl Mirror {
         let before = words[1] >> LOW_BITS;
         let by = words[0] >> HIGH_BITS & ((1 << LIMIT_BITS) - 1);
         let until = Timestamp::saturating(expires - before.min(expires));
-        let refused = (before != NOT_REFUSED).then_some(Refused { until, by });
+        let refused = (before != NOT_REFUSED).then_some(MirroredRefusal { until, by });
         Self { record: high << LOW_BITS | low, expires: Timestamp::saturating(expires), refused }
     }
 
@@ -296,7 +296,7 @@ impl Mirror {
         let (high, low) = (self.record >> LOW_BITS, self.record & ((1 << LOW_BITS) - 1));
         let expires = self.expires.get();
         let (before, by) = match self.refused {
-            Some(Refused { until, by }) => (expires.saturating_sub(until.get()).min(NOT_REFUSED), by),
+            Some(MirroredRefusal { until, by }) => (expires.saturating_sub(until.get()).min(NOT_REFUSED), by),
             None => (NOT_REFUSED, 0),
         };
         [expires << (HIGH_BITS + LIMIT_BITS) | by << HIGH_BITS | high as u64, before << LOW_BITS | low as u64]
@@ -311,7 +311,7 @@ impl Mirror {
         let settled = first_wait == decision.retry_after && decision.remaining == 0 && until <= self.expires;
         let steady = policy.limits().iter().all(|limit| !limit.rule().loses_room());
         if is_plain(policy, request) && !decision.allowed && settled && steady {
-            self.refused = Some(Refused { until, by: by as u64 });
+            self.refused = Some(MirroredRefusal { until, by: by as u64 });
         }
     }
 
@@ -319,7 +319,7 @@ impl Mirror {
     /// since, in which case the kernel has to decide.
     #[inline]
     pub(crate) fn refusal(&self, policy: &Policy, request: &Request, t: Timestamp, near: Micros) -> Option<Decision> {
-        let Refused { until, by } = self.refused?;
+        let MirroredRefusal { until, by } = self.refused?;
         if t >= until || until.since(t) > near || !is_plain(policy, request) {
             return None;
         }
@@ -356,7 +356,7 @@ mod tests {
                 let expires = Timestamp::saturating(expires);
                 let plain = Mirror::of(record, expires);
                 assert_eq!(Mirror::unpack(plain.pack()), plain);
-                let refused = Mirror { refused: Some(Refused { until: expires, by: 31 }), ..plain };
+                let refused = Mirror { refused: Some(MirroredRefusal { until: expires, by: 31 }), ..plain };
                 assert_eq!(Mirror::unpack(refused.pack()), refused);
             }
         }

@@ -3,8 +3,8 @@
 use shuttle::thread;
 use tollgate_kernel::{Cost, Decision, Policy, Request, Timestamp};
 
-use crate::clock::Manual;
-use crate::memory::{MIN_CAP, Memory, Prepared};
+use crate::clock::ManualClock;
+use crate::memory::{MIN_CAP, Memory, MemoryPolicy};
 
 /// Returns the number of schedules tried by each test: half of them random, half with three changes of priority.
 fn tried() -> usize {
@@ -16,8 +16,8 @@ fn schedules(run: impl Fn() + Clone + Send + Sync + 'static) {
     shuttle::check_pct(run, tried() / 2, 3);
 }
 
-fn store(texts: &[(&str, &str)]) -> (Memory, Vec<Prepared>) {
-    let clock = Manual::at(Timestamp::saturating(1_700_000_000_000_000));
+fn store(texts: &[(&str, &str)]) -> (Memory, Vec<MemoryPolicy>) {
+    let clock = ManualClock::at(Timestamp::saturating(1_700_000_000_000_000));
     let memory = Memory::with_clock(MIN_CAP, Box::new(clock));
     let prepare = |(name, text): &(&str, &str)| {
         let policy: Policy = text.parse().unwrap();
@@ -27,7 +27,7 @@ fn store(texts: &[(&str, &str)]) -> (Memory, Vec<Prepared>) {
     (memory, prepared)
 }
 
-fn check(memory: &Memory, policy: &Prepared) -> Decision {
+fn check(memory: &Memory, policy: &MemoryPolicy) -> Decision {
     memory.check(policy, b"k", &Request::ONE).unwrap()
 }
 

@@ -15,7 +15,7 @@
 //! often, or a multiple of it, while one thread is between reading and charging. A change of packed words is a charge,
 //! so most limits do not allow that many.
 
-use crate::ident::Ident;
+use crate::ident::StoreIdent;
 use crate::space::RANK_BITS;
 use crate::sync::{AtomicU64, Ordering, fence, relax};
 
@@ -37,14 +37,14 @@ pub(crate) struct Slot {
 
 /// The contents of a slot at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SlotContents {
     head: u64,
     /// Zero if the slot was empty.
     pub(crate) print: u64,
     pub(crate) words: [u64; 2],
 }
 
-impl Seen {
+impl SlotContents {
     pub(crate) fn boxed(&self) -> bool {
         self.head & BOXED != 0
     }
@@ -82,17 +82,17 @@ impl Seen {
         self.print == 0
     }
 
-    pub(crate) fn form(&self) -> Form {
-        Form { rank: self.rank(), boxed: self.boxed(), shares: self.shares() }
+    pub(crate) fn form(&self) -> SlotForm {
+        SlotForm { rank: self.rank(), boxed: self.boxed(), shares: self.shares() }
     }
 
     /// Returns the identity of the key within its shard.
-    pub(crate) fn ident(&self) -> Ident {
-        Ident { print: self.print, mark: self.mark(), shard: 0 }
+    pub(crate) fn ident(&self) -> StoreIdent {
+        StoreIdent { print: self.print, mark: self.mark(), shard: 0 }
     }
 
     #[inline]
-    pub(crate) fn is(&self, ident: Ident) -> bool {
+    pub(crate) fn is(&self, ident: StoreIdent) -> bool {
         self.print == ident.print && self.mark() == ident.mark
     }
 }
@@ -105,7 +105,7 @@ impl Slot {
 
     /// Returns whether the key may be here. This is cheap, but has to be verified.
     #[inline]
-    pub(crate) fn may_be(&self, ident: Ident) -> bool {
+    pub(crate) fn may_be(&self, ident: StoreIdent) -> bool {
         self.print.load(Ordering::Relaxed) == ident.print
     }
 
@@ -117,7 +117,7 @@ impl Slot {
 
     /// Returns the contents of the slot, all from the same moment.
     #[inline]
-    pub(crate) fn read(&self) -> Seen {
+    pub(crate) fn read(&self) -> SlotContents {
         let mut tries = 0;
         loop {
             let head = self.head.load(Ordering::Acquire);
@@ -127,7 +127,7 @@ impl Slot {
                 // The loads above must happen before the one below.
                 fence(Ordering::Acquire);
                 if self.head.load(Ordering::Relaxed) == head {
-                    return Seen { head, print, words };
+                    return SlotContents { head, print, words };
                 }
             }
             relax(&mut tries);
@@ -136,17 +136,17 @@ impl Slot {
 
     /// Locks the slot if it is unchanged since it was seen.
     #[inline]
-    pub(crate) fn lock(&self, seen: Seen) -> Option<Locked<'_>> {
+    pub(crate) fn lock(&self, seen: SlotContents) -> Option<LockedSlot<'_>> {
         let locked = self.head.compare_exchange(seen.head, seen.head | LOCKED, Ordering::Acquire, Ordering::Relaxed);
         locked.ok()?;
         // A thread that sees any of the following stores sees the lock too.
         fence(Ordering::Release);
-        Some(Locked { slot: self, seen })
+        Some(LockedSlot { slot: self, seen })
     }
 
     /// Replaces packed words if the slot is unchanged since it was seen.
     #[inline]
-    pub(crate) fn replace(&self, seen: Seen, words: [u64; 2]) -> bool {
+    pub(crate) fn replace(&self, seen: SlotContents, words: [u64; 2]) -> bool {
         let locked = self.lock(seen);
         let replaced = locked.is_some();
         if let Some(locked) = locked {
@@ -158,16 +158,16 @@ impl Slot {
 
 /// The meaning of the words of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct SlotForm {
     /// The rank of the policy that packed the key, or that its record belongs to.
     pub(crate) rank: u8,
     /// Whether the words refer to a record.
     pub(crate) boxed: bool,
-    /// See [`Seen::shares`].
+    /// See [`SlotContents::shares`].
     pub(crate) shares: bool,
 }
 
-impl Form {
+impl SlotForm {
     fn bits(self) -> u64 {
         let flag = |is: bool, bit| if is { bit } else { 0 };
         u64::from(self.rank) << RANK_SHIFT | flag(self.boxed, BOXED) | flag(self.shares, SHARES)
@@ -176,12 +176,12 @@ impl Form {
 
 /// A slot that no other thread can change. Dropping it leaves the slot unchanged.
 #[derive(Debug)]
-pub(crate) struct Locked<'a> {
+pub(crate) struct LockedSlot<'a> {
     slot: &'a Slot,
-    pub(crate) seen: Seen,
+    pub(crate) seen: SlotContents,
 }
 
-impl Locked<'_> {
+impl LockedSlot<'_> {
     /// Changes the words and unlocks the slot.
     #[inline]
     pub(crate) fn put(self, words: [u64; 2]) {
@@ -190,14 +190,14 @@ impl Locked<'_> {
     }
 
     /// Puts a key into the slot and unlocks it.
-    pub(crate) fn fill(self, print: u64, mark: u32, form: Form, words: [u64; 2]) {
+    pub(crate) fn fill(self, print: u64, mark: u32, form: SlotForm, words: [u64; 2]) {
         let version = self.seen.head & u64::from(u32::MAX) & !(VERSION - 1);
         let head = u64::from(mark) << MARK_SHIFT | version | form.bits();
         self.finish(print, head, words);
     }
 
     /// Changes the form and the words of the slot's key and unlocks the slot.
-    pub(crate) fn put_as(self, form: Form, words: [u64; 2]) {
+    pub(crate) fn put_as(self, form: SlotForm, words: [u64; 2]) {
         let (print, mark) = (self.seen.print, self.seen.mark());
         self.fill(print, mark, form, words);
     }
@@ -222,7 +222,7 @@ impl Locked<'_> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedSlot<'_> {
     fn drop(&mut self) {
         self.slot.head.store(self.seen.head, Ordering::Release);
     }
@@ -237,7 +237,7 @@ mod tests {
         let slot = Slot::empty();
         slot.head.store(u64::from(u32::MAX) & !LOCKED, Ordering::Relaxed);
         let locked = slot.lock(slot.read()).unwrap();
-        locked.fill(5, 0xabcd_ef01, Form { rank: 41, boxed: true, shares: true }, [1, 2]);
+        locked.fill(5, 0xabcd_ef01, SlotForm { rank: 41, boxed: true, shares: true }, [1, 2]);
         let seen = slot.read();
         assert_eq!((seen.mark(), seen.boxed(), seen.words, seen.print), (0xabcd_ef01, true, [1, 2], 5));
         assert_eq!((seen.rank(), seen.shares(), seen.head as u32 / VERSION as u32), (41, true, 0));
@@ -246,7 +246,7 @@ mod tests {
         slot.lock(slot.read()).unwrap().clear();
         let seen = slot.read();
         assert_eq!((seen.rank(), seen.boxed(), seen.is_empty()), (0, false, true));
-        assert_eq!(seen.head as u32 / VERSION as u32, 2, "also an emptied slot is told from what it was");
+        assert_eq!(seen.head as u32 / VERSION as u32, 2, "an emptied slot has another version");
     }
 
     #[test]
@@ -254,9 +254,9 @@ mod tests {
         let slot = Slot::empty();
         let seen = slot.read();
         assert!(slot.replace(seen, [1, 1]));
-        assert!(!slot.replace(seen, [2, 2]), "the version is another");
+        assert!(!slot.replace(seen, [2, 2]), "the version differs");
         assert_eq!(slot.read().words, [1, 1]);
         drop(slot.lock(slot.read()));
-        assert!(slot.replace(slot.read(), [3, 3]), "a lock let go leaves the slot usable");
+        assert!(slot.replace(slot.read(), [3, 3]), "a slot whose lock was dropped is usable");
     }
 }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use tollgate_kernel::{Align, Limit, Micros, Policy};
+use tollgate_kernel::{Alignment, Limit, Micros, Policy};
 
-use crate::ident::{Idents, Secret};
+use crate::ident::{IdentHasher, StoreSecret};
 use crate::overflow;
 use crate::record;
 
@@ -29,13 +29,13 @@ pub(crate) struct Space {
     pub(crate) buckets: u64,
     /// How far back a clock may go without being corrected.
     pub(crate) near: Micros,
-    pub(crate) idents: Idents,
+    pub(crate) idents: IdentHasher,
     /// The number of its name.
     pub(crate) name: u16,
 }
 
 impl Space {
-    pub(crate) fn new(own: Policy, name: u16, rank: u8, store: &Facts) -> Self {
+    pub(crate) fn new(own: Policy, name: u16, rank: u8, store: &StoreProperties) -> Self {
         let (wall, is_callers) = (is_wall(&own), own.name().is_empty());
         Self {
             packs: own.limits().len() == 1 && own.limits()[0].packs(),
@@ -43,7 +43,7 @@ impl Space {
             is_callers,
             buckets: overflow::buckets(store.overflow_bytes, is_callers, name),
             near: if store.is_monotonic && !wall { Micros::new(u64::MAX) } else { record::near(&own) },
-            idents: Idents::new(&store.secret, own.name(), name),
+            idents: IdentHasher::new(&store.secret, own.name(), name),
             name,
             rank,
             own,
@@ -60,8 +60,8 @@ impl Space {
 
 /// Properties of a store that its spaces depend on.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
-    pub(crate) secret: Secret,
+pub(crate) struct StoreProperties {
+    pub(crate) secret: StoreSecret,
     /// Whether the clock of the store never goes back.
     pub(crate) is_monotonic: bool,
     /// The number of bytes for the overflow buckets of one kind of names.
@@ -75,7 +75,7 @@ pub(crate) fn is_wall(policy: &Policy) -> bool {
 
 /// Returns whether a limit is aligned to the machine's clock.
 pub(crate) fn is_aligned(limit: &Limit) -> bool {
-    limit.rule().numbers().2.align == Some(Align::Clock)
+    limit.rule().numbers().2.align == Some(Alignment::Clock)
 }
 
 fn same(a: &Arc<Limit>, b: &Arc<Limit>) -> bool {

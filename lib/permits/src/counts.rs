@@ -14,11 +14,11 @@ const SHARDS: usize = 64;
 const WORTH_SHRINKING: usize = 256;
 
 /// Hashed with a random seed, so that clients cannot choose keys that collide in a shard or in its table.
-type Shard = Mutex<HashMap<Arc<[u8]>, u32, RandomState>>;
+type CountShard = Mutex<HashMap<Arc<[u8]>, u32, RandomState>>;
 
 #[derive(Debug)]
-pub(crate) struct Counts {
-    shards: Box<[Shard]>,
+pub(crate) struct PermitCounts {
+    shards: Box<[CountShard]>,
     choice: RandomState,
     /// The number of keys in all shards.
     keys: AtomicUsize,
@@ -26,15 +26,15 @@ pub(crate) struct Counts {
 
 /// A place that is taken until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    counts: Arc<Counts>,
+pub(crate) struct PermitPlace {
+    counts: Arc<PermitCounts>,
     key: Arc<[u8]>,
 }
 
-impl Counts {
+impl PermitCounts {
     pub(crate) fn new() -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            shards: (0..SHARDS).map(|_| CountShard::default()).collect(),
             choice: RandomState::default(),
             keys: AtomicUsize::new(0),
         }
@@ -42,7 +42,7 @@ impl Counts {
 
     /// Takes one of `most` places under the key. Returns `None` if no place is free, or if a new key would exceed
     /// `most_keys`.
-    pub(crate) fn take(self: &Arc<Self>, key: &[u8], most: u32, most_keys: usize) -> Option<Place> {
+    pub(crate) fn take(self: &Arc<Self>, key: &[u8], most: u32, most_keys: usize) -> Option<PermitPlace> {
         let mut shard = self.shard(key);
         if let Some(count) = shard.get_mut(key) {
             if *count >= most {
@@ -50,7 +50,7 @@ impl Counts {
             }
             *count = count.checked_add(1)?;
             let (key, _) = shard.get_key_value(key)?;
-            return Some(Place { counts: self.clone(), key: key.clone() });
+            return Some(PermitPlace { counts: self.clone(), key: key.clone() });
         }
         let room = |keys: usize| (keys < most_keys).then_some(keys + 1);
         if most == 0 || self.keys.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_err() {
@@ -58,7 +58,7 @@ impl Counts {
         }
         let key: Arc<[u8]> = key.into();
         shard.insert(key.clone(), 1);
-        Some(Place { counts: self.clone(), key })
+        Some(PermitPlace { counts: self.clone(), key })
     }
 
     /// Returns the number of places taken under the key.
@@ -94,7 +94,7 @@ impl Counts {
     }
 }
 
-impl Drop for Place {
+impl Drop for PermitPlace {
     fn drop(&mut self) {
         self.counts.free(&self.key);
     }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_key_is_gone_with_its_last_place() {
-        let counts = Arc::new(Counts::new());
+        let counts = Arc::new(PermitCounts::new());
         let places: Vec<_> = (0..3).map(|_| counts.take(b"k", 3, 1).unwrap()).collect();
         assert!(counts.take(b"k", 3, 1).is_none());
         assert_eq!((counts.count(b"k"), counts.keys()), (3, 1));
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_are_bounded_and_those_that_are_here_go_on() {
-        let counts = Arc::new(Counts::new());
+    fn the_keys_are_bounded_and_existing_keys_still_get_permits() {
+        let counts = Arc::new(PermitCounts::new());
         let places: Vec<_> = (0..100_u32).map(|key| counts.take(&key.to_le_bytes(), 2, 100).unwrap()).collect();
         assert!(counts.take(b"one more", 2, 100).is_none());
         let again = counts.take(&7_u32.to_le_bytes(), 2, 100);
@@ -128,8 +128,9 @@ mod tests {
 
     #[test]
     fn tables_shrink_when_a_flood_is_over() {
-        let counts = Arc::new(Counts::new());
-        let size = |counts: &Counts| counts.shards.iter().map(|shard| shard.lock().unwrap().capacity()).sum::<usize>();
+        let counts = Arc::new(PermitCounts::new());
+        let size =
+            |counts: &PermitCounts| counts.shards.iter().map(|shard| shard.lock().unwrap().capacity()).sum::<usize>();
         let flood: Vec<_> = (0..100_000_u32).map(|key| counts.take(&key.to_le_bytes(), 1, 100_000).unwrap()).collect();
         assert!(size(&counts) >= 100_000);
         drop(flood);
@@ -137,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_somebody_died_with_still_counts() {
-        let counts = Arc::new(Counts::new());
+    fn a_poisoned_lock_still_counts() {
+        let counts = Arc::new(PermitCounts::new());
         let place = counts.take(b"k", 1, 1).unwrap();
-        let theirs = counts.clone();
+        let other = counts.clone();
         let died = std::thread::spawn(move || {
-            let _locked = theirs.shard(b"k");
+            let _locked = other.shard(b"k");
             panic!("on purpose");
         });
         assert!(died.join().is_err());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::concurrency::MAX;
 #[cfg(feature = "redis")]
-use crate::leases::{MAX_LEASE, SHORTEST_LEASE};
+use crate::leases::{MAX_LEASE, MIN_LEASE};
 
 /// The reason why a limit could not be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl fmt::Display for SetupError {
             Self::Name(name) => write!(f, "expected a name of 1 to 64 letters, digits, - and _, found {name:?}"),
             #[cfg(feature = "redis")]
             Self::Lease(lease) => {
-                write!(f, "expected a lease of {SHORTEST_LEASE:?} to {} h, found {lease:?}", MAX_LEASE.as_secs() / 3600)
+                write!(f, "expected a lease of {MIN_LEASE:?} to {} h, found {lease:?}", MAX_LEASE.as_secs() / 3600)
             }
             #[cfg(feature = "redis")]
             Self::Server => f.write_str(

@@ -7,14 +7,14 @@
 //! holder dies.
 //!
 //! ```
-//! use tollgate_permits::{Acquired, Concurrency};
+//! use tollgate_permits::{Acquisition, Concurrency};
 //!
 //! let uploads = Concurrency::memory(2)?;
 //! let take = || uploads.acquire(b"alice").ready().unwrap();
-//! let (Acquired::Held(first), Acquired::Held(_second)) = (take()?, take()?) else { panic!("two fit") };
-//! assert!(matches!(take()?, Acquired::Full(full) if full.most == 2));
+//! let (Acquisition::Held(first), Acquisition::Held(_second)) = (take()?, take()?) else { panic!("two fit") };
+//! assert!(matches!(take()?, Acquisition::Full(full) if full.most == 2));
 //! drop(first);
-//! assert!(matches!(take()?, Acquired::Held(_)));
+//! assert!(matches!(take()?, Acquisition::Held(_)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -33,6 +33,6 @@ mod error;
 mod leases;
 mod permit;
 
-pub use concurrency::{Acquired, Concurrency, Full, MAX, MAX_KEYS};
+pub use concurrency::{Acquisition, Concurrency, MAX, MAX_KEYS, PermitRefusal};
 pub use error::SetupError;
 pub use permit::Permit;

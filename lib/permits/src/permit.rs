@@ -1,39 +1,39 @@
-//! The permit that is held while an operation runs. Law: a permit that no longer exists, for whatever reason, takes no
-//! place.
+//! The permit that is held while an operation runs. Law: a permit that no longer exists takes no place, however it
+//! ended.
 
 use std::time::Duration;
 
 use tollgate_kernel::{Source, StoreError};
 
-use crate::counts::Place;
+use crate::counts::PermitPlace;
 #[cfg(feature = "redis")]
-use crate::leases::Leased;
+use crate::leases::HeldLease;
 
 /// The right to be one of a limited number of operations that run at once. Dropping it frees the place.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// use tollgate_permits::{Acquired, Concurrency};
+/// use tollgate_permits::{Acquisition, Concurrency};
 ///
 /// let limit = Concurrency::memory(1).unwrap();
-/// let Acquired::Held(permit) = limit.acquire(b"k").await.unwrap() else { panic!("it is free") };
+/// let Acquisition::Held(permit) = limit.acquire(b"k").await.unwrap() else { panic!("it is free") };
 /// assert!(!permit.is_lost());
 /// permit.release().await.unwrap();
-/// assert!(matches!(limit.acquire(b"k").await.unwrap(), Acquired::Held(_)));
+/// assert!(matches!(limit.acquire(b"k").await.unwrap(), Acquisition::Held(_)));
 /// # });
 /// ```
 #[derive(Debug)]
 #[must_use = "a permit is freed when it is dropped"]
 pub struct Permit {
     #[cfg(feature = "redis")]
-    leased: Option<Leased>,
+    leased: Option<HeldLease>,
     /// The place in this process; `None` if the permit is not counted.
-    place: Option<Place>,
+    place: Option<PermitPlace>,
     source: Source,
 }
 
 impl Permit {
-    pub(crate) fn counted(place: Place, source: Source) -> Self {
+    pub(crate) fn counted(place: PermitPlace, source: Source) -> Self {
         Self {
             #[cfg(feature = "redis")]
             leased: None,
@@ -43,7 +43,7 @@ impl Permit {
     }
 
     #[cfg(feature = "redis")]
-    pub(crate) fn leased(leased: Leased, place: Option<Place>) -> Self {
+    pub(crate) fn leased(leased: HeldLease, place: Option<PermitPlace>) -> Self {
         Self { leased: Some(leased), place, source: Source::Home }
     }
 
@@ -68,7 +68,7 @@ impl Permit {
     /// place away: by a hundredth of the lease and 2 ms. A permit without a lease is never lost.
     pub fn is_lost(&self) -> bool {
         #[cfg(feature = "redis")]
-        return self.leased.as_ref().is_some_and(Leased::is_lost);
+        return self.leased.as_ref().is_some_and(HeldLease::is_lost);
         #[cfg(not(feature = "redis"))]
         false
     }
@@ -77,7 +77,7 @@ impl Permit {
     /// Returns `None` if there is no lease: the place then belongs to the permit for as long as it is held.
     pub fn left(&self) -> Option<Duration> {
         #[cfg(feature = "redis")]
-        return self.leased.as_ref().map(Leased::left);
+        return self.leased.as_ref().map(HeldLease::left);
         #[cfg(not(feature = "redis"))]
         None
     }

@@ -12,24 +12,24 @@ use std::sync::atomic::Ordering;
 
 use redis::{Pipeline, ServerError, Value};
 
-use crate::call::{Code, Form};
+use crate::call::{CallCode, LuaForm};
 use crate::code;
-use crate::connect::Closed;
-use crate::link::{Core, Job};
+use crate::connect::ConnectionFailure;
+use crate::link::{Job, LinkCore};
 use crate::settings::Packaging;
 use crate::stats::add;
-use crate::verdict::{Trouble, Verdict, command_verdict, lacks_functions, verdict, words};
+use crate::verdict::{CallFailure, ErrorVerdict, command_verdict, lacks_functions, verdict, words};
 
 /// The maximum number of times that a call is sent whose script or function is missing.
 const ATTEMPTS: usize = 5;
 /// The attempt from which on the library replaces an existing one of the same name. Earlier attempts leave an
 /// existing one in place: after a flush many stores load it at once, and replacing it costs the server 20 times as
 /// much as refusing it (2.4 ms against 0.1 ms).
-const REPLACES: usize = 3;
+const REPLACE_FROM: usize = 3;
 
 /// What a pipeline delivers along with its calls.
 #[derive(Clone, Copy, Default)]
-struct Bring {
+struct LuaDelivery {
     library: bool,
     replace: bool,
     texts: bool,
@@ -38,17 +38,17 @@ struct Bring {
 /// What remains of a pipeline: the calls that were refused because something is missing, and the error of loading
 /// the library, if that was sent and refused.
 #[derive(Default)]
-struct Left {
+struct BatchRemainder {
     refused: Vec<(Job, ServerError)>,
     unloaded: Option<ServerError>,
 }
 
 /// Sends `jobs` and delivers the answers.
-pub(crate) async fn run(core: &Core, jobs: Vec<Job>) {
+pub(crate) async fn run(core: &LinkCore, jobs: Vec<Job>) {
     let mut seen = core.loads.load(Ordering::Acquire);
-    let mut left = send(core, jobs, Bring::default()).await;
+    let mut remainder = send(core, jobs, LuaDelivery::default()).await;
     for attempt in 1..ATTEMPTS {
-        let Left { refused, unloaded } = left;
+        let BatchRemainder { refused, unloaded } = remainder;
         if refused.is_empty() {
             return;
         }
@@ -57,96 +57,108 @@ pub(crate) async fn run(core: &Core, jobs: Vec<Job>) {
         {
             return refused.into_iter().for_each(|(job, _)| answer(job, Err(without_library(&error))));
         }
-        add(&core.shared.counters.retries, refused.len());
+        add(&core.context.counters.retries, refused.len());
         let needs_library = |(job, error): &(Job, ServerError)| job.call.function().is_some() && is_missing(error);
         let library = core.calls_functions() && refused.iter().any(needs_library);
         let jobs = refused.into_iter().map(|(job, _)| job).collect();
-        left =
-            bring(core, jobs, Bring { library, replace: attempt >= REPLACES, texts: true }, &mut seen, attempt).await;
+        remainder = deliver(
+            core,
+            jobs,
+            LuaDelivery { library, replace: attempt >= REPLACE_FROM, texts: true },
+            &mut seen,
+            attempt,
+        )
+        .await;
     }
-    left.refused.into_iter().for_each(|(job, error)| answer(job, Err(Trouble::Server(error))));
+    remainder.refused.into_iter().for_each(|(job, error)| answer(job, Err(CallFailure::Server(error))));
 }
 
 /// Sends `jobs` with what they lack. Only one pipeline does so at a time. A pipeline that had to wait for another
 /// first sends its calls alone, since the other may have delivered what they lack: the library serves all calls,
 /// but a script may have been a different one.
-async fn bring(core: &Core, jobs: Vec<Job>, bring: Bring, seen: &mut u64, attempt: usize) -> Left {
+async fn deliver(
+    core: &LinkCore,
+    jobs: Vec<Job>,
+    delivery: LuaDelivery,
+    seen: &mut u64,
+    attempt: usize,
+) -> BatchRemainder {
     let lock = core.loading.lock().await;
     let loads = core.loads.load(Ordering::Acquire);
-    let brought = std::mem::replace(seen, loads) != loads;
-    if brought && attempt < if bring.library { ATTEMPTS - 1 } else { 2 } {
+    let delivered = std::mem::replace(seen, loads) != loads;
+    if delivered && attempt < if delivery.library { ATTEMPTS - 1 } else { 2 } {
         drop(lock);
-        return send(core, jobs, Bring::default()).await;
+        return send(core, jobs, LuaDelivery::default()).await;
     }
-    let left = send(core, jobs, bring).await;
+    let remainder = send(core, jobs, delivery).await;
     *seen = core.loads.fetch_add(1, Ordering::AcqRel) + 1;
-    left
+    remainder
 }
 
-async fn send(core: &Core, mut jobs: Vec<Job>, bring: Bring) -> Left {
-    let live = match core.connection().await {
-        Ok(live) => live,
-        Err(closed) => {
-            let trouble = match closed {
-                Closed::Away(why) => Trouble::Unsent(why),
-                Closed::Refused(why) => Trouble::Wrong(why),
+async fn send(core: &LinkCore, mut jobs: Vec<Job>, delivery: LuaDelivery) -> BatchRemainder {
+    let connection = match core.connection().await {
+        Ok(connection) => connection,
+        Err(failure) => {
+            let failure = match failure {
+                ConnectionFailure::Away(why) => CallFailure::Unsent(why),
+                ConnectionFailure::Refused(why) => CallFailure::Wrong(why),
             };
-            jobs.into_iter().for_each(|job| answer(job, Err(trouble.clone())));
-            return Left::default();
+            jobs.into_iter().for_each(|job| answer(job, Err(failure.clone())));
+            return BatchRemainder::default();
         }
     };
-    // The order matters: see `Call::hand_over`.
+    // The order matters: see `RedisCall::mark_sent`.
     jobs.retain(|job| {
-        job.call.hand_over();
+        job.call.mark_sent();
         !job.reply.is_closed()
     });
     if jobs.is_empty() {
-        return Left::default();
+        return BatchRemainder::default();
     }
-    add(&core.shared.counters.batches, 1);
-    add(&core.shared.counters.calls, jobs.len());
-    match live.send(&pipeline(core, &jobs, bring), core.shared.settings.response).await {
-        Ok(answers) => hand_out(core, jobs, answers, bring),
+    add(&core.context.counters.batches, 1);
+    add(&core.context.counters.calls, jobs.len());
+    match connection.send(&pipeline(core, &jobs, delivery), core.context.settings.response).await {
+        Ok(answers) => deliver_answers(core, jobs, answers, delivery),
         Err(why) => {
-            core.discard(&live).await;
-            jobs.into_iter().for_each(|job| answer(job, Err(Trouble::Unknown(why.clone()))));
-            Left::default()
+            core.discard(&connection).await;
+            jobs.into_iter().for_each(|job| answer(job, Err(CallFailure::Unknown(why.clone()))));
+            BatchRemainder::default()
         }
     }
 }
 
-fn pipeline(core: &Core, jobs: &[Job], bring: Bring) -> Pipeline {
+fn pipeline(core: &LinkCore, jobs: &[Job], delivery: LuaDelivery) -> Pipeline {
     let mut pipeline = Pipeline::with_capacity(jobs.len() + 1);
-    if bring.library {
-        add(&core.shared.counters.reloads, 1);
+    if delivery.library {
+        add(&core.context.counters.reloads, 1);
         let load = pipeline.cmd("FUNCTION").arg("LOAD");
-        if bring.replace { load.arg("REPLACE") } else { load }.arg(code::library());
+        if delivery.replace { load.arg("REPLACE") } else { load }.arg(code::library());
     }
-    let (functions, mut brought) = (core.calls_functions(), HashSet::new());
+    let (functions, mut delivered) = (core.calls_functions(), HashSet::new());
     for job in jobs {
         if job.asking {
             pipeline.cmd("ASKING");
         }
         let form = match &job.call.code {
-            Code::Lua(Some(name), _) if functions => Form::Function(name),
-            Code::Lua(_, script) if bring.texts && brought.insert(script.sha.as_str()) => {
-                add(&core.shared.counters.reloads, 1);
-                Form::Text
+            CallCode::Lua(Some(name), _) if functions => LuaForm::Function(name),
+            CallCode::Lua(_, script) if delivery.texts && delivered.insert(script.sha.as_str()) => {
+                add(&core.context.counters.reloads, 1);
+                LuaForm::Text
             }
-            _ => Form::Sha,
+            _ => LuaForm::Sha,
         };
         pipeline.add_command(job.call.command(form));
     }
     pipeline
 }
 
-fn hand_out(core: &Core, jobs: Vec<Job>, answers: Vec<Value>, bring: Bring) -> Left {
-    let (mut left, mut answers) = (Left::default(), answers.into_iter());
-    if bring.library
+fn deliver_answers(core: &LinkCore, jobs: Vec<Job>, answers: Vec<Value>, delivery: LuaDelivery) -> BatchRemainder {
+    let (mut remainder, mut answers) = (BatchRemainder::default(), answers.into_iter());
+    if delivery.library
         && let Some(Value::ServerError(error)) = answers.next()
         && !is_there(&error)
     {
-        left.unloaded = Some(error);
+        remainder.unloaded = Some(error);
     }
     for job in jobs {
         if job.asking {
@@ -155,35 +167,35 @@ fn hand_out(core: &Core, jobs: Vec<Job>, answers: Vec<Value>, bring: Bring) -> L
         match answers.next() {
             // Nothing that a command lacks can be loaded.
             Some(Value::ServerError(error)) if job.call.is_command() => {
-                if command_verdict(&error) != Verdict::Unsure {
-                    job.call.take_back();
+                if command_verdict(&error) != ErrorVerdict::Unsure {
+                    job.call.mark_refused();
                 }
-                answer(job, Err(Trouble::Server(error)));
+                answer(job, Err(CallFailure::Server(error)));
             }
             Some(Value::ServerError(error)) => {
-                job.call.take_back();
+                job.call.mark_refused();
                 if is_missing(&error) || (job.call.function().is_some() && turns_to_scripts(core, &error)) {
-                    left.refused.push((job, error));
+                    remainder.refused.push((job, error));
                 } else {
-                    answer(job, Err(Trouble::Server(error)));
+                    answer(job, Err(CallFailure::Server(error)));
                 }
             }
             Some(value) => answer(job, Ok(value)),
             // Unreachable: the number of answers was checked.
-            None => answer(job, Err(Trouble::Unknown("expected an answer to every call".into()))),
+            None => answer(job, Err(CallFailure::Unknown("expected an answer to every call".into()))),
         }
     }
-    left
+    remainder
 }
 
 fn is_missing(error: &ServerError) -> bool {
-    verdict(error) == Verdict::Missing
+    verdict(error) == ErrorVerdict::Missing
 }
 
 /// Switches to scripts under `Auto` if the server does not support functions or does not let us use them. Returns
 /// whether it did.
-fn turns_to_scripts(core: &Core, error: &ServerError) -> bool {
-    let turns = core.shared.settings.packaging == Packaging::Auto && lacks_functions(error) && core.calls_functions();
+fn turns_to_scripts(core: &LinkCore, error: &ServerError) -> bool {
+    let turns = core.context.settings.packaging == Packaging::Auto && lacks_functions(error) && core.calls_functions();
     if turns {
         core.functions.store(false, Ordering::Relaxed);
     }
@@ -191,8 +203,8 @@ fn turns_to_scripts(core: &Core, error: &ServerError) -> bool {
 }
 
 /// Returns whether this error of FUNCTION LOAD makes the store use scripts instead, and switches to them if so.
-fn falls_back(core: &Core, error: &ServerError) -> bool {
-    let taken = core.shared.settings.packaging == Packaging::Auto && is_taken(error);
+fn falls_back(core: &LinkCore, error: &ServerError) -> bool {
+    let taken = core.context.settings.packaging == Packaging::Auto && is_taken(error);
     if taken {
         core.functions.store(false, Ordering::Relaxed);
     }
@@ -209,17 +221,17 @@ fn is_there(error: &ServerError) -> bool {
     error.details().is_some_and(|details| details.starts_with("Library ") && details.contains("already exists"))
 }
 
-fn without_library(error: &ServerError) -> Trouble {
+fn without_library(error: &ServerError) -> CallFailure {
     if !is_taken(error) {
-        return Trouble::Server(error.clone());
+        return CallFailure::Server(error.clone());
     }
     let words = words(error);
-    Trouble::Wrong(format!(
-        "another library holds the names of ours: {words}; FUNCTION DELETE it, or open the store with Packaging::Script"
+    CallFailure::Wrong(format!(
+        "another library has functions of the same names: {words}; FUNCTION DELETE it, or open the store with Packaging::Script"
     ))
 }
 
-fn answer(job: Job, answer: Result<Value, Trouble>) {
+fn answer(job: Job, answer: Result<Value, CallFailure>) {
     // The receiver may have given up.
     let _ = job.reply.send(answer);
 }

@@ -5,11 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::OpenError;
-use crate::settings::{Mapping, Packaging, Settings};
+use crate::error::RedisOpenError;
+use crate::settings::{AddressMapping, Packaging, RedisSettings};
 use crate::store::Redis;
 use crate::tls::Certificates;
-use crate::url::{Form, Place, Secret};
+use crate::url::{RedisDeployment, RedisSecret, StoreUrl};
 
 /// The settings of a store to be opened.
 ///
@@ -36,12 +36,12 @@ use crate::url::{Form, Place, Secret};
 /// ```
 #[derive(Clone)]
 #[must_use = "settings open nothing by themselves"]
-pub struct Builder {
+pub struct RedisBuilder {
     url: String,
     certificates: Certificates,
-    mapping: Option<Mapping>,
-    sentinel_password: Option<Secret>,
-    token: Option<Secret>,
+    mapping: Option<AddressMapping>,
+    sentinel_password: Option<RedisSecret>,
+    token: Option<RedisSecret>,
     deadline: Duration,
     connect: Duration,
     response: Duration,
@@ -52,7 +52,7 @@ pub struct Builder {
     refunds: bool,
 }
 
-impl Builder {
+impl RedisBuilder {
     pub(crate) fn new(url: &str) -> Self {
         Self {
             url: url.into(),
@@ -113,18 +113,18 @@ impl Builder {
 
     /// Sets the client certificate chain and its private key in PEM, for servers that require them.
     pub fn client_certificate(mut self, chain: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.certificates.own = Some((chain.into(), key.into()));
+        self.certificates.client = Some((chain.into(), key.into()));
         self
     }
 
     /// Sets the password of the sentinels. The password in the URL is for the servers that they watch.
     pub fn sentinel_password(self, password: &str) -> Self {
-        Self { sentinel_password: Some(Secret(password.into())), ..self }
+        Self { sentinel_password: Some(RedisSecret(password.into())), ..self }
     }
 
     /// Sets the token of a Tollgate server, or the password of another server, if the URL contains none.
     pub fn token(self, token: &str) -> Self {
-        Self { token: Some(Secret(token.into())), ..self }
+        Self { token: Some(RedisSecret(token.into())), ..self }
     }
 
     /// Sets a function that translates the host and port announced by a cluster or a sentinel into an address that
@@ -133,7 +133,7 @@ impl Builder {
         Self { mapping: Some(Arc::new(mapping)), ..self }
     }
 
-    /// Like [`Builder::map_addresses`], with a table. Addresses that are not in the table are used as announced.
+    /// Like [`RedisBuilder::map_addresses`], with a table. Addresses that are not in the table are used as announced.
     pub fn address_table(self, table: HashMap<(String, u16), (String, u16)>) -> Self {
         self.map_addresses(move |host, port| {
             let announced = (host.to_string(), port);
@@ -144,20 +144,20 @@ impl Builder {
     /// On a cluster, permits `check_all` with keys in different slots. The keys are charged one after the other,
     /// and the charges are refunded if one key refuses. Each key has the whole deadline to itself, so the call may
     /// take as many deadlines as there are keys. If the caller drops the call before it completes, earlier charges
-    /// remain. Like [`Builder::refunds`], this makes [`Builder::connect`] check the permission to refund.
+    /// remain. Like [`RedisBuilder::refunds`], this makes [`RedisBuilder::connect`] check the permission to refund.
     pub fn charge_then_refund(self) -> Self {
         Self { charge_then_refund: true, ..self }.refunds()
     }
 
-    /// Declares that the store is used for refunds, for example by `Settle::Refund` of a layer.
-    /// [`Builder::connect`] then sends a refund of zero units, which changes nothing, and fails if the server does
+    /// Declares that the store is used for refunds, for example by `Settlement::Refund` of a layer.
+    /// [`RedisBuilder::connect`] then sends a refund of zero units, which changes nothing, and fails if the server does
     /// not permit it: a Tollgate server requires a token with the scope `refund`.
     pub fn refunds(self) -> Self {
         Self { refunds: true, ..self }
     }
 
     /// Opens the store and waits until the server answers.
-    pub async fn connect(self) -> Result<Redis, OpenError> {
+    pub async fn connect(self) -> Result<Redis, RedisOpenError> {
         let refunds = self.refunds;
         let store = self.lazy()?;
         store.reach().await?;
@@ -169,23 +169,23 @@ impl Builder {
 
     /// Opens the store without waiting for the server. Connections are opened when they are needed. This must be
     /// called inside a tokio runtime, in which the connections run; calls of the store may come from any executor.
-    pub fn lazy(self) -> Result<Redis, OpenError> {
+    pub fn lazy(self) -> Result<Redis, RedisOpenError> {
         Redis::open(self.settings()?)
     }
 
-    fn settings(self) -> Result<Settings, OpenError> {
-        let mut place = Place::parse(&self.url)?;
-        let packaging = self.settled(&place)?;
-        place.password = place.password.or(self.token);
+    fn settings(self) -> Result<RedisSettings, RedisOpenError> {
+        let mut url: StoreUrl = self.url.parse()?;
+        let packaging = self.resolve_packaging(&url)?;
+        url.password = url.password.or(self.token);
         if !(self.share > 0.0 && self.share <= 1.0) {
-            return Err(OpenError::Setting("a share above 0 and up to 1".into()));
+            return Err(RedisOpenError::Setting("a share above 0 and up to 1".into()));
         }
         if [self.deadline, self.connect, self.response].contains(&Duration::ZERO) {
-            return Err(OpenError::Setting("a deadline and timeouts above zero".into()));
+            return Err(RedisOpenError::Setting("a deadline and timeouts above zero".into()));
         }
-        let tls = if place.tls { Some(self.certificates.config()?) } else { None };
-        Ok(Settings {
-            place,
+        let tls = if url.tls { Some(self.certificates.config()?) } else { None };
+        Ok(RedisSettings {
+            url,
             tls,
             mapping: self.mapping,
             sentinel_password: self.sentinel_password,
@@ -199,14 +199,14 @@ impl Builder {
         })
     }
 
-    fn settled(&self, place: &Place) -> Result<Packaging, OpenError> {
-        match (place.tollgate, self.packaging) {
+    fn resolve_packaging(&self, url: &StoreUrl) -> Result<Packaging, RedisOpenError> {
+        match (url.tollgate, self.packaging) {
             (true, Packaging::Auto | Packaging::Commands) => Ok(Packaging::Commands),
             (true, Packaging::Function | Packaging::Script) => {
-                Err(OpenError::Setting("Packaging::Commands for tollgate://, or redis:// before the host".into()))
+                Err(RedisOpenError::Setting("Packaging::Commands for tollgate://, or redis:// before the host".into()))
             }
-            (false, Packaging::Commands) if place.form == Form::Cluster => {
-                Err(OpenError::Setting("one server for Packaging::Commands, not a cluster".into()))
+            (false, Packaging::Commands) if url.deployment == RedisDeployment::Cluster => {
+                Err(RedisOpenError::Setting("one server for Packaging::Commands, not a cluster".into()))
             }
             (false, packaging) => Ok(packaging),
         }
@@ -214,9 +214,12 @@ impl Builder {
 }
 
 /// Omits the URL, which may contain a password.
-impl fmt::Debug for Builder {
+impl fmt::Debug for RedisBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("deadline", &self.deadline).field("share", &self.share).finish_non_exhaustive()
+        f.debug_struct("RedisBuilder")
+            .field("deadline", &self.deadline)
+            .field("share", &self.share)
+            .finish_non_exhaustive()
     }
 }
 
@@ -225,9 +228,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_url_settles_how_the_server_is_asked() {
+    fn the_url_determines_the_packaging() {
         use Packaging::{Auto, Commands, Function, Script};
-        let settled = |url: &str, packaging: Packaging| Builder::new(url).packaging(packaging).settings();
+        let settings = |url: &str, packaging: Packaging| RedisBuilder::new(url).packaging(packaging).settings();
         for (url, packaging, expected) in [
             ("tollgate://h", Auto, Commands),
             ("tollgate://h", Commands, Commands),
@@ -236,22 +239,22 @@ mod tests {
             ("redis+sentinel://h/m", Commands, Commands),
             ("redis+cluster://h", Script, Script),
         ] {
-            assert_eq!(settled(url, packaging).unwrap().packaging, expected, "{url} {packaging:?}");
+            assert_eq!(settings(url, packaging).unwrap().packaging, expected, "{url} {packaging:?}");
         }
         for (url, packaging, part) in [
             ("tollgate://h", Function, "redis:// before the host"),
             ("tollgate://h", Script, "redis:// before the host"),
             ("redis+cluster://h", Commands, "not a cluster"),
         ] {
-            let error = settled(url, packaging).unwrap_err().to_string();
+            let error = settings(url, packaging).unwrap_err().to_string();
             assert!(error.contains(part), "{url} {packaging:?}: {error}");
         }
     }
 
     #[test]
     fn a_token_is_for_urls_without_one() {
-        let password = |url: &str| Builder::new(url).token("other").settings().unwrap().place.password;
-        assert_eq!(password("tollgate://h"), Some(Secret("other".into())));
-        assert_eq!(password("tollgate://sesame@h"), Some(Secret("sesame".into())));
+        let password = |url: &str| RedisBuilder::new(url).token("other").settings().unwrap().url.password;
+        assert_eq!(password("tollgate://h"), Some(RedisSecret("other".into())));
+        assert_eq!(password("tollgate://sesame@h"), Some(RedisSecret("sesame".into())));
     }
 }

@@ -4,13 +4,13 @@ use std::sync::{Arc, LazyLock};
 
 use tollgate_kernel::Policy;
 
-use crate::lua::{self, Names};
+use crate::lua::{self, LuaNaming};
 
-pub(crate) use crate::lua::Script;
+pub(crate) use crate::lua::LuaScript;
 
-/// A kind of call that the Lua implements.
+/// A kind of call: a function and script of the Lua, or a command of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum CallKind {
     Check,
     Peek,
     Reset,
@@ -18,7 +18,7 @@ pub(crate) enum Word {
     All,
 }
 
-impl Word {
+impl CallKind {
     const ALL: [Self; 5] = [Self::Check, Self::Peek, Self::Reset, Self::Refund, Self::All];
 
     const fn name(self) -> &'static str {
@@ -33,24 +33,24 @@ impl Word {
 }
 
 /// Returns the name of the function in the library of this release.
-pub(crate) fn function(word: Word) -> &'static str {
+pub(crate) fn function(kind: CallKind) -> &'static str {
     static NAMES: LazyLock<[String; 5]> =
-        LazyLock::new(|| Word::ALL.map(|word| Names::Versioned.function(word.name())));
-    &NAMES[word as usize]
+        LazyLock::new(|| CallKind::ALL.map(|kind| LuaNaming::Versioned.function(kind.name())));
+    &NAMES[kind as usize]
 }
 
 /// Returns the library of this release.
 pub(crate) fn library() -> &'static str {
-    lua::library(Names::Versioned)
+    lua::library(LuaNaming::Versioned)
 }
 
 /// Returns the script of a call for these policies. There is one for each set of algorithms, since every call of a
 /// script creates its closures again.
-pub(crate) fn script(word: Word, policies: &[&Policy]) -> Arc<Script> {
+pub(crate) fn script(kind: CallKind, policies: &[&Policy]) -> Arc<LuaScript> {
     let algorithms: Vec<&str> = policies.iter().flat_map(|policy| lua::algorithms(policy)).collect();
-    let script = lua::script(word.name(), &algorithms);
-    // Unreachable: a test covers every word. The server would report that the script is missing.
-    script.unwrap_or_else(|| Arc::new(Script::new(String::new())))
+    let script = lua::script(kind.name(), &algorithms);
+    // Unreachable: a test covers every kind. The server would report that the script is missing.
+    script.unwrap_or_else(|| Arc::new(LuaScript::new(String::new())))
 }
 
 /// Returns the policy in the form that the Lua reads fastest.
@@ -63,11 +63,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_has_its_script_and_its_function() {
+    fn every_kind_has_its_script_and_its_function() {
         let policy: Policy = "100/min, 5/h sliding".parse().unwrap();
-        for word in Word::ALL {
-            assert!(script(word, &[&policy]).text.contains(word.name()), "{word:?}");
-            assert!(library().contains(&format!("'{}'", function(word))), "{word:?}");
+        for kind in CallKind::ALL {
+            assert!(script(kind, &[&policy]).text.contains(kind.name()), "{kind:?}");
+            assert!(library().contains(&format!("'{}'", function(kind))), "{kind:?}");
         }
     }
 }

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use tollgate_kernel::{Cost, Policy, StoreError};
 
-use crate::call::{Arg, Call};
-use crate::code::Word;
+use crate::call::{CallArg, RedisCall};
+use crate::code::CallKind;
 
 /// A key under a policy.
-pub(crate) struct Place<'a> {
+pub(crate) struct CommandKey<'a> {
     pub(crate) key: &'a [u8],
     /// The policy's text.
     pub(crate) text: Arc<str>,
@@ -43,51 +43,51 @@ fn unwritable(text: &str, why: &str) -> StoreError {
 }
 
 /// Returns a call about one key, with `args` after the policy.
-pub(crate) fn call(word: Word, place: &Place<'_>, args: Vec<Arg>) -> Call {
+pub(crate) fn call(kind: CallKind, key: &CommandKey<'_>, args: Vec<CallArg>) -> RedisCall {
     let mut all = Vec::with_capacity(args.len() + 5);
-    place.write(&mut all);
+    key.write(&mut all);
     all.extend(args);
-    if matches!(word, Word::Check | Word::Peek) {
-        all.push(Arg::Word("SOURCE"));
+    if matches!(kind, CallKind::Check | CallKind::Peek) {
+        all.push(CallArg::Word("SOURCE"));
     }
-    place.write_name(&mut all);
-    Call::of_command(name(word), all)
+    key.write_name(&mut all);
+    RedisCall::of_command(name(kind), all)
 }
 
 /// Returns a call that decides several keys together.
-pub(crate) fn all<'a>(parts: impl Iterator<Item = (Place<'a>, Cost)>) -> Call {
+pub(crate) fn all<'a>(parts: impl Iterator<Item = (CommandKey<'a>, Cost)>) -> RedisCall {
     let mut args = Vec::new();
-    for (place, cost) in parts {
+    for (key, cost) in parts {
         if !args.is_empty() {
-            args.push(Arg::Word("AND"));
+            args.push(CallArg::Word("AND"));
         }
-        place.write(&mut args);
+        key.write(&mut args);
         if cost != Cost::ONE {
-            args.extend([Arg::Word("COST"), Arg::Number(cost.get())]);
+            args.extend([CallArg::Word("COST"), CallArg::Number(cost.get())]);
         }
-        place.write_name(&mut args);
+        key.write_name(&mut args);
     }
-    Call::of_command(name(Word::All), args)
+    RedisCall::of_command(name(CallKind::All), args)
 }
 
-const fn name(word: Word) -> &'static str {
-    match word {
-        Word::Check => "TG.CHECK",
-        Word::Peek => "TG.PEEK",
-        Word::Reset => "TG.RESET",
-        Word::Refund => "TG.REFUND",
-        Word::All => "TG.CHECKALL",
+const fn name(kind: CallKind) -> &'static str {
+    match kind {
+        CallKind::Check => "TG.CHECK",
+        CallKind::Peek => "TG.PEEK",
+        CallKind::Reset => "TG.RESET",
+        CallKind::Refund => "TG.REFUND",
+        CallKind::All => "TG.CHECKALL",
     }
 }
 
-impl Place<'_> {
-    fn write(&self, args: &mut Vec<Arg>) {
-        args.extend([Arg::Bytes(self.key.to_vec()), Arg::Text(self.text.clone())]);
+impl CommandKey<'_> {
+    fn write(&self, args: &mut Vec<CallArg>) {
+        args.extend([CallArg::Bytes(self.key.to_vec()), CallArg::Text(self.text.clone())]);
     }
 
-    fn write_name(&self, args: &mut Vec<Arg>) {
+    fn write_name(&self, args: &mut Vec<CallArg>) {
         if !self.name.is_empty() {
-            args.extend([Arg::Word("NAME"), Arg::Text(self.name.into())]);
+            args.extend([CallArg::Word("NAME"), CallArg::Text(self.name.into())]);
         }
     }
 }
@@ -97,19 +97,19 @@ mod tests {
     use tollgate_kernel::{Limit, Micros, Mode, Options, Request, Timestamp};
 
     use super::*;
-    use crate::call::Form;
-    use crate::prepared::{Part, Prepared, Tells};
+    use crate::call::LuaForm;
+    use crate::prepared::{CallPart, RedisPolicy, ReplyDetail};
     use crate::settings::Packaging;
 
-    fn prepared(text: &str, name: &str) -> Prepared {
+    fn prepared(text: &str, name: &str) -> RedisPolicy {
         let policy: Policy = text.parse().unwrap();
         let policy = if name.is_empty() { policy } else { policy.with_name(name).unwrap() };
-        Prepared::new(&policy, Packaging::Commands).unwrap()
+        RedisPolicy::new(&policy, Packaging::Commands).unwrap()
     }
 
     /// Returns the words of a call as it is sent over the wire.
-    fn words(call: &Call) -> Vec<Vec<u8>> {
-        let bytes = call.command(Form::Sha).get_packed_command();
+    fn words(call: &RedisCall) -> Vec<Vec<u8>> {
+        let bytes = call.command(LuaForm::Sha).get_packed_command();
         let redis::Value::Array(words) = redis::parse_redis_value(&bytes).unwrap() else { unreachable!() };
         let word = |word: redis::Value| match word {
             redis::Value::BulkString(bytes) => bytes,
@@ -118,7 +118,7 @@ mod tests {
         words.into_iter().map(word).collect()
     }
 
-    fn line(call: &Call) -> String {
+    fn line(call: &RedisCall) -> String {
         String::from_utf8(words(call).join(&b"|"[..])).unwrap()
     }
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_call_is_the_bytes_of_its_command() {
-        let bytes = prepared("2/min", "").reset(b"k").command(Form::Sha).get_packed_command();
+        let bytes = prepared("2/min", "").reset(b"k").command(LuaForm::Sha).get_packed_command();
         assert_eq!(bytes, b"*3\r\n$8\r\nTG.RESET\r\n$1\r\nk\r\n$5\r\n2/min\r\n");
     }
 
@@ -137,13 +137,13 @@ mod tests {
         let (bare, named) = (prepared("100/min", ""), prepared("10/s gcra burst=20, 5/h", "login"));
         let at = Timestamp::new(1_790_000_000_123_456).unwrap();
         let rows = [
-            (bare.check(b"user:42", &Request::ONE, Tells::Rest), "TG.CHECK|user:42|100/min|REST|SOURCE"),
+            (bare.check(b"user:42", &Request::ONE, ReplyDetail::Rest), "TG.CHECK|user:42|100/min|REST|SOURCE"),
             (
-                bare.check(b"k", &Request::cost(units(5)).mode(Mode::Nary), Tells::Full),
+                bare.check(b"k", &Request::cost(units(5)).mode(Mode::Nary), ReplyDetail::Full),
                 "TG.CHECK|k|100/min|COST|5|MODE|nary|FULL|SOURCE",
             ),
             (
-                named.check(b"k", &Request::cost(units(0)).mode(Mode::Uniform).peek(), Tells::Rest),
+                named.check(b"k", &Request::cost(units(0)).mode(Mode::Uniform).peek(), ReplyDetail::Rest),
                 "TG.PEEK|k|10/s gcra burst=20, 5/h|COST|0|MODE|uniform|REST|SOURCE|NAME|login",
             ),
             (bare.reset(b"k"), "TG.RESET|k|100/min"),
@@ -159,31 +159,34 @@ mod tests {
     #[test]
     fn the_mode_of_a_policy_is_that_of_its_requests() {
         let policy: Policy = "5/h".parse().unwrap();
-        let prepared = Prepared::new(&policy.with_mode(Mode::Nary), Packaging::Commands).unwrap();
-        assert_eq!(line(&prepared.check(b"k", &Request::ONE, Tells::Rest)), "TG.CHECK|k|5/h|MODE|nary|REST|SOURCE");
+        let prepared = RedisPolicy::new(&policy.with_mode(Mode::Nary), Packaging::Commands).unwrap();
+        assert_eq!(
+            line(&prepared.check(b"k", &Request::ONE, ReplyDetail::Rest)),
+            "TG.CHECK|k|5/h|MODE|nary|REST|SOURCE"
+        );
         let binary = Request::ONE.mode(Mode::Binary);
-        assert_eq!(line(&prepared.check(b"k", &binary, Tells::Rest)), "TG.CHECK|k|5/h|REST|SOURCE");
+        assert_eq!(line(&prepared.check(b"k", &binary, ReplyDetail::Rest)), "TG.CHECK|k|5/h|REST|SOURCE");
     }
 
     #[test]
     fn parts_that_are_decided_together_are_one_call() {
         let (user, team) = (Arc::new(prepared("2/h", "")), Arc::new(prepared("3/h", "team")));
-        let parts: Vec<Part<'_>> =
+        let parts: Vec<CallPart<'_>> =
             vec![(user.clone(), b"u", units(1)), (team.clone(), b"t", units(2)), (user.clone(), b"AND", units(0))];
         let expected = "TG.CHECKALL|u|2/h|AND|t|3/h|COST|2|NAME|team|AND|AND|2/h|COST|0";
-        assert_eq!(line(&Prepared::all(&parts)), expected);
-        assert_eq!(line(&Prepared::all(&parts[..1])), "TG.CHECKALL|u|2/h");
+        assert_eq!(line(&RedisPolicy::all(&parts)), expected);
+        assert_eq!(line(&RedisPolicy::all(&parts[..1])), "TG.CHECKALL|u|2/h");
     }
 
     #[test]
     fn a_key_is_any_bytes_and_stays_as_it_is() {
         let key = b"{a}\r\n\x00\xff%";
-        let call = prepared("2/min", "").check(key, &Request::ONE, Tells::Rest);
+        let call = prepared("2/min", "").check(key, &Request::ONE, ReplyDetail::Rest);
         assert_eq!(words(&call)[1], key);
     }
 
     #[test]
-    fn every_text_means_the_same_limits_and_what_has_none_is_refused() {
+    fn every_text_means_the_same_limits_and_limits_without_text_are_refused() {
         for written in [
             "100/min",
             "1/5s, 5/h",

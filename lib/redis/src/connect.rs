@@ -21,20 +21,20 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::settings::Settings;
-use crate::url::{Form, Node};
-use crate::verdict::{Verdict, command_verdict, is_unknown_command, words};
+use crate::settings::RedisSettings;
+use crate::url::{RedisDeployment, RedisNode};
+use crate::verdict::{ErrorVerdict, command_verdict, is_unknown_command, words};
 
 /// How long a connection may be idle before the first keepalive probe.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// A connection whose driver is running.
-pub(crate) struct Live {
+pub(crate) struct RedisConnection {
     connection: MultiplexedConnection,
     driver: JoinHandle<()>,
 }
 
-impl Live {
+impl RedisConnection {
     /// Returns whether the connection is open, as far as is known.
     pub(crate) fn is_open(&self) -> bool {
         !self.driver.is_finished()
@@ -52,7 +52,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for RedisConnection {
     fn drop(&mut self) {
         self.driver.abort();
     }
@@ -60,20 +60,20 @@ impl Drop for Live {
 
 /// The reason why there is no connection.
 #[derive(Clone, Debug)]
-pub(crate) enum Closed {
+pub(crate) enum ConnectionFailure {
     /// The server cannot be reached, or the handshake failed.
     Away(String),
     /// The server rejects the credentials; holds its error message.
     Refused(String),
 }
 
-impl From<String> for Closed {
+impl From<String> for ConnectionFailure {
     fn from(why: String) -> Self {
         Self::Away(why)
     }
 }
 
-impl fmt::Display for Closed {
+impl fmt::Display for ConnectionFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Away(why) | Self::Refused(why) => f.write_str(why),
@@ -82,57 +82,60 @@ impl fmt::Display for Closed {
 }
 
 /// Opens a connection to `node`; behind sentinels, to the master that they name.
-pub(crate) async fn open(settings: &Settings, node: &Node) -> Result<Arc<Live>, Closed> {
+pub(crate) async fn open(
+    settings: &RedisSettings,
+    node: &RedisNode,
+) -> Result<Arc<RedisConnection>, ConnectionFailure> {
     let within = settings.connect;
     let opening = async {
-        match &settings.place.form {
-            Form::Sentinel(master) => {
+        match &settings.url.deployment {
+            RedisDeployment::Sentinel(master) => {
                 let node = master_of(settings, master).await?;
                 Ok(reach(settings, &node, login(settings)).await?)
             }
-            Form::One if settings.place.tollgate => {
-                let live = reach(settings, node, anonymous()).await?;
-                show_token(settings, &live).await?;
-                Ok(live)
+            RedisDeployment::One if settings.url.tollgate => {
+                let connection = reach(settings, node, anonymous()).await?;
+                show_token(settings, &connection).await?;
+                Ok(connection)
             }
-            Form::One | Form::Cluster => Ok(reach(settings, node, login(settings)).await?),
+            RedisDeployment::One | RedisDeployment::Cluster => Ok(reach(settings, node, login(settings)).await?),
         }
     };
     match timeout(within, opening).await {
         Ok(opened) => opened.map(Arc::new),
-        Err(_) => Err(Closed::Away(format!("no connection to {node} within {within:?}"))),
+        Err(_) => Err(ConnectionFailure::Away(format!("no connection to {node} within {within:?}"))),
     }
 }
 
 /// Authenticates with an explicit AUTH, because the handshake of the redis crate hides the server's error message.
-async fn show_token(settings: &Settings, live: &Live) -> Result<(), Closed> {
-    let place = &settings.place;
-    let Some(token) = &place.password else { return Ok(()) };
+async fn show_token(settings: &RedisSettings, connection: &RedisConnection) -> Result<(), ConnectionFailure> {
+    let url = &settings.url;
+    let Some(token) = &url.password else { return Ok(()) };
     let mut question = Pipeline::with_capacity(1);
     question.cmd("AUTH");
-    for word in place.user.iter().chain([&token.0]) {
+    for word in url.user.iter().chain([&token.0]) {
         question.arg(word);
     }
-    match live.send(&question, settings.connect).await?.first() {
+    match connection.send(&question, settings.connect).await?.first() {
         // The server's message would repeat the token.
         Some(Value::ServerError(error)) if is_unknown_command(error) => {
-            Err(Closed::Refused("expected a Tollgate server, found one that knows no AUTH".into()))
+            Err(ConnectionFailure::Refused("expected a Tollgate server, found one that knows no AUTH".into()))
         }
-        Some(Value::ServerError(error)) if command_verdict(error) == Verdict::Wrong => {
-            Err(Closed::Refused(words(error)))
+        Some(Value::ServerError(error)) if command_verdict(error) == ErrorVerdict::Wrong => {
+            Err(ConnectionFailure::Refused(words(error)))
         }
-        Some(Value::ServerError(error)) => Err(Closed::Away(words(error))),
+        Some(Value::ServerError(error)) => Err(ConnectionFailure::Away(words(error))),
         _ => Ok(()),
     }
 }
 
-fn login(settings: &Settings) -> RedisConnectionInfo {
-    let place = &settings.place;
-    let mut info = anonymous().set_db(place.db);
-    if let Some(user) = &place.user {
+fn login(settings: &RedisSettings) -> RedisConnectionInfo {
+    let url = &settings.url;
+    let mut info = anonymous().set_db(url.db);
+    if let Some(user) = &url.user {
         info = info.set_username(user);
     }
-    if let Some(password) = &place.password {
+    if let Some(password) = &url.password {
         info = info.set_password(&password.0);
     }
     info
@@ -144,7 +147,7 @@ fn anonymous() -> RedisConnectionInfo {
 
 /// Queries the sentinels in order and takes the first answer. Whether the named server is a master is found out
 /// when it is used.
-async fn master_of(settings: &Settings, master: &str) -> Result<Node, String> {
+async fn master_of(settings: &RedisSettings, master: &str) -> Result<RedisNode, String> {
     let mut why = format!("no sentinel knows a master called {master}");
     let mut question = Pipeline::with_capacity(1);
     question.cmd("SENTINEL").arg("get-master-addr-by-name").arg(master);
@@ -152,10 +155,10 @@ async fn master_of(settings: &Settings, master: &str) -> Result<Node, String> {
         Some(password) => anonymous().set_password(&password.0),
         None => anonymous(),
     };
-    let share = settings.connect / (settings.place.nodes.len() as u32 + 1);
-    for sentinel in &settings.place.nodes {
-        let asked = async { reach(settings, sentinel, login.clone()).await?.send(&question, share).await };
-        let answer = match timeout(share, asked).await {
+    let share = settings.connect / (settings.url.nodes.len() as u32 + 1);
+    for sentinel in &settings.url.nodes {
+        let query = async { reach(settings, sentinel, login.clone()).await?.send(&question, share).await };
+        let answer = match timeout(share, query).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 why = error;
@@ -170,18 +173,22 @@ async fn master_of(settings: &Settings, master: &str) -> Result<Node, String> {
     Err(why)
 }
 
-fn address(answer: &Value) -> Option<Node> {
+fn address(answer: &Value) -> Option<RedisNode> {
     let Value::Array(parts) = answer else { return None };
     let [Value::BulkString(host), Value::BulkString(port)] = parts.as_slice() else { return None };
     let port = std::str::from_utf8(port).ok()?.parse().ok()?;
-    Some(Node::Tcp(String::from_utf8(host.clone()).ok()?, port))
+    Some(RedisNode::Tcp(String::from_utf8(host.clone()).ok()?, port))
 }
 
-async fn reach(settings: &Settings, node: &Node, info: RedisConnectionInfo) -> Result<Live, String> {
+async fn reach(
+    settings: &RedisSettings,
+    node: &RedisNode,
+    info: RedisConnectionInfo,
+) -> Result<RedisConnection, String> {
     let failed = |error: std::io::Error| format!("{node}: {error}");
     match node {
-        Node::Unix(path) => shake(UnixStream::connect(path).await.map_err(failed)?, &info, node).await,
-        Node::Tcp(host, port) => {
+        RedisNode::Unix(path) => shake(UnixStream::connect(path).await.map_err(failed)?, &info, node).await,
+        RedisNode::Tcp(host, port) => {
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
             // A batch is one small write. Nagle's algorithm would delay the next one until it is acknowledged.
             stream.set_nodelay(true).map_err(failed)?;
@@ -205,7 +212,7 @@ async fn encrypted(
     TlsConnector::from(config.clone()).connect(name, stream).await.map_err(|error| format!("{host}: TLS: {error}"))
 }
 
-async fn shake<C>(stream: C, info: &RedisConnectionInfo, node: &Node) -> Result<Live, String>
+async fn shake<C>(stream: C, info: &RedisConnectionInfo, node: &RedisNode) -> Result<RedisConnection, String>
 where
     C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -214,5 +221,5 @@ where
     let (connection, driver) = MultiplexedConnection::new_with_config(info, stream, config)
         .await
         .map_err(|error| format!("{node}: {error}"))?;
-    Ok(Live { connection, driver: tokio::spawn(driver) })
+    Ok(RedisConnection { connection, driver: tokio::spawn(driver) })
 }

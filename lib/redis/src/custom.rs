@@ -9,26 +9,26 @@ use redis::Value;
 use tollgate_dialects::Output;
 use tollgate_kernel::StoreError;
 
-use crate::call::{Arg, Call};
-use crate::code::Script;
+use crate::call::{CallArg, RedisCall};
+use crate::code::LuaScript;
 use crate::slot::slot;
 use crate::store::Redis;
 
 /// A user's own script.
 ///
 /// ```
-/// let custom = tollgate_redis::Custom::new("return {'allow', {'10', '60', '9'}}");
+/// let custom = tollgate_redis::CustomScript::new("return {'allow', {'10', '60', '9'}}");
 /// assert_eq!(custom.sha().len(), 40);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Custom {
-    script: Arc<Script>,
+pub struct CustomScript {
+    script: Arc<LuaScript>,
 }
 
-impl Custom {
+impl CustomScript {
     /// Creates a script from its text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { script: Arc::new(Script::new(text.into())) }
+        Self { script: Arc::new(LuaScript::new(text.into())) }
     }
 
     /// Returns the SHA-1 under which the server caches the script.
@@ -46,14 +46,14 @@ pub struct CustomReply {
     /// `allow`, `block`, or any other word, which also means that the request is blocked.
     pub word: String,
     /// The headers for the response; see [`CustomReply::headers`].
-    pub headers: Vec<Header>,
+    pub headers: Vec<CustomHeader>,
     /// The values after the headers, unchanged.
     pub outputs: Vec<Output>,
 }
 
 /// A header for the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Header {
+pub enum CustomHeader {
     /// The value of the header whose name is configured for this position.
     Plain(String),
     /// A header with its own name, and its value.
@@ -64,7 +64,7 @@ impl Redis {
     /// Runs a user's own script that decides. On a cluster its keys must be in one slot.
     pub async fn run_custom<K: AsRef<[u8]>, A: AsRef<[u8]>>(
         &self,
-        custom: &Custom,
+        custom: &CustomScript,
         keys: &[K],
         args: &[A],
     ) -> Result<CustomReply, StoreError> {
@@ -74,7 +74,7 @@ impl Redis {
     /// Like [`Redis::run_custom`], for a script with any kind of reply.
     pub async fn run_script<K: AsRef<[u8]>, A: AsRef<[u8]>>(
         &self,
-        custom: &Custom,
+        custom: &CustomScript,
         keys: &[K],
         args: &[A],
     ) -> Result<Output, StoreError> {
@@ -83,21 +83,21 @@ impl Redis {
 
     async fn run<K: AsRef<[u8]>, A: AsRef<[u8]>>(
         &self,
-        custom: &Custom,
+        custom: &CustomScript,
         keys: &[K],
         args: &[A],
     ) -> Result<Value, StoreError> {
-        let asker = &self.inner.asker;
+        let dispatcher = &self.inner.dispatcher;
         let first = keys.first().map(|key| slot(key.as_ref()));
         let apart = |key: &K| Some(slot(key.as_ref())) != first;
-        if asker.router.is_cluster()
+        if dispatcher.router.is_cluster()
             && let Some(second) = keys.iter().position(apart)
         {
             return Err(StoreError::Slots(0, second));
         }
         let keys = keys.iter().map(|key| key.as_ref().to_vec()).collect();
-        let args = args.iter().map(|arg| Arg::Bytes(arg.as_ref().to_vec())).collect();
-        asker.ask(Call::new(None, custom.script.clone(), keys, args)).await
+        let args = args.iter().map(|arg| CallArg::Bytes(arg.as_ref().to_vec())).collect();
+        dispatcher.dispatch(RedisCall::new(None, custom.script.clone(), keys, args)).await
     }
 }
 
@@ -111,7 +111,7 @@ impl CustomReply {
         let Value::Array(parts) = &value else { return Err(unexpected(&value)) };
         let [word, Value::Array(headers), outputs @ ..] = parts.as_slice() else { return Err(unexpected(&value)) };
         let word = text(word).ok_or_else(|| unexpected(&value))?;
-        let headers: Option<Vec<Header>> = headers.iter().map(header).collect();
+        let headers: Option<Vec<CustomHeader>> = headers.iter().map(header).collect();
         Ok(Self {
             allowed: word == "allow",
             word,
@@ -123,10 +123,10 @@ impl CustomReply {
     /// Returns the headers with their names: a plain value gets the name configured for its position, a pair
     /// contains its own. Pairs beyond the configured names are added.
     pub fn headers<N: AsRef<str>>(&self, names: &[N]) -> Result<Vec<(String, String)>, StoreError> {
-        let named = |(place, header): (usize, &Header)| match (header, names.get(place)) {
-            (Header::Named(name, value), _) => Ok((name.clone(), value.clone())),
-            (Header::Plain(value), Some(name)) => Ok((name.as_ref().to_string(), value.clone())),
-            (Header::Plain(value), None) => Err(StoreError::Refused(format!(
+        let named = |(place, header): (usize, &CustomHeader)| match (header, names.get(place)) {
+            (CustomHeader::Named(name, value), _) => Ok((name.clone(), value.clone())),
+            (CustomHeader::Plain(value), Some(name)) => Ok((name.as_ref().to_string(), value.clone())),
+            (CustomHeader::Plain(value), None) => Err(StoreError::Refused(format!(
                 "expected a name for header {} ({value:?}): {} are configured; let the script answer a pair {{name, value}}",
                 place + 1,
                 names.len()
@@ -136,13 +136,13 @@ impl CustomReply {
     }
 }
 
-fn header(value: &Value) -> Option<Header> {
+fn header(value: &Value) -> Option<CustomHeader> {
     match value {
         Value::Array(pair) => match pair.as_slice() {
-            [name, value] => Some(Header::Named(text(name)?, text(value)?)),
+            [name, value] => Some(CustomHeader::Named(text(name)?, text(value)?)),
             _ => None,
         },
-        value => text(value).map(Header::Plain),
+        value => text(value).map(CustomHeader::Plain),
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_block_and_outputs_are_handed_on() {
+    fn other_words_block_and_outputs_are_passed_through() {
         let outputs = vec![Value::Int(7), list(vec![bulk("x"), Value::Nil])];
         let reply = CustomReply::read(list([vec![bulk("deny"), list(vec![])], outputs].concat())).unwrap();
         assert_eq!((reply.allowed, reply.word.as_str()), (false, "deny"));

@@ -6,9 +6,9 @@ use std::fmt;
 /// The reason why a store could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum OpenError {
-    /// The URL is invalid; holds what was expected.
-    Url(String),
+pub enum RedisOpenError {
+    /// The URL is invalid.
+    Url(StoreUrlError),
     /// A setting is invalid; holds what was expected.
     Setting(String),
     /// A certificate or key is invalid; holds what was expected.
@@ -23,17 +23,42 @@ pub enum OpenError {
     Refund(String),
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for RedisOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Url(expected) => write!(f, "url: expected {expected}"),
+            Self::Url(error) => write!(f, "url: {error}"),
             Self::Setting(expected) | Self::Tls(expected) => write!(f, "expected {expected}"),
             Self::Runtime => f.write_str("expected a tokio runtime to open the store in"),
             Self::Away(why) => write!(f, "the server cannot be reached: {why}"),
-            Self::Refused(why) => write!(f, "the server does not let us in: {why}"),
-            Self::Refund(why) => write!(f, "the server does not let us give back: {why}"),
+            Self::Refused(why) => write!(f, "the server rejects the credentials: {why}"),
+            Self::Refund(why) => write!(f, "the server does not permit refunds: {why}"),
         }
     }
 }
 
-impl std::error::Error for OpenError {}
+impl std::error::Error for RedisOpenError {}
+
+impl From<StoreUrlError> for RedisOpenError {
+    fn from(error: StoreUrlError) -> Self {
+        Self::Url(error)
+    }
+}
+
+/// The reason why the URL of a store is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreUrlError(pub(crate) &'static str);
+
+impl StoreUrlError {
+    /// Returns what was expected.
+    pub fn expected(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for StoreUrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected {}", self.0)
+    }
+}
+
+impl std::error::Error for StoreUrlError {}

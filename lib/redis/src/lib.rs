@@ -7,12 +7,13 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `store.rs`, `seam.rs`, `together.rs` | the store; its `Store` implementation; several keys decided together |
-//! | `builder.rs`, `settings.rs`, `url.rs`, `tls.rs`, `error.rs` | settings, and the errors of opening a store |
+//! | `store.rs`, `store_impl.rs`, `together.rs` | the store; its `Store` implementation; several keys decided together |
+//! | `url.rs` | the URL of a store |
+//! | `builder.rs`, `settings.rs`, `tls.rs`, `error.rs` | settings, and the errors of opening a store |
 //! | `prepared.rs`, `call.rs`, `reply.rs` | policies and requests as calls, and the replies |
 //! | `code.rs` | calls of the Lua, for Redis and Valkey |
 //! | `commands.rs` | calls of the Tollgate server's own commands, for `tollgate://` |
-//! | `asker.rs` | one call from request to answer, within the deadline |
+//! | `dispatcher.rs` | one call from request to answer, within the deadline |
 //! | `verdict.rs` | what an error of the server means: which calls are sent again, and which never are |
 //! | `router.rs`, `topology.rs`, `slot.rs` | which server a key belongs to |
 //! | `link.rs`, `batch.rs`, `connect.rs`, `breaker.rs` | the link to one server: queue, pipelines, connection, probe |
@@ -21,7 +22,6 @@
 //! | `custom.rs` | the user's own scripts |
 //! | `stats.rs` | the counters of a store |
 
-mod asker;
 mod batch;
 mod breaker;
 mod builder;
@@ -30,6 +30,7 @@ mod code;
 mod commands;
 mod connect;
 mod custom;
+mod dispatcher;
 mod error;
 mod link;
 pub mod lua;
@@ -37,23 +38,24 @@ mod prepared;
 mod reply;
 mod router;
 mod scaled;
-mod seam;
 mod settings;
 mod slot;
 mod standin;
 mod stats;
 mod store;
+mod store_impl;
 mod tls;
 mod together;
 mod topology;
 mod url;
 mod verdict;
 
-pub use builder::Builder;
-pub use custom::{Custom, CustomReply, Header};
-pub use error::OpenError;
+pub use builder::RedisBuilder;
+pub use custom::{CustomHeader, CustomReply, CustomScript};
+pub use error::{RedisOpenError, StoreUrlError};
 pub use settings::Packaging;
 pub use slot::state_key;
-pub use stats::Stats;
+pub use stats::RedisStats;
 pub use store::Redis;
 pub use tollgate_dialects::Output;
+pub use url::{RedisDeployment, RedisNode, RedisSecret, StoreUrl};

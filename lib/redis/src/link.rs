@@ -16,12 +16,12 @@ use tokio::time::sleep;
 
 use crate::batch;
 use crate::breaker::Breaker;
-use crate::call::Call;
-use crate::connect::{Closed, Live, open};
-use crate::settings::{Packaging, Settings};
+use crate::call::RedisCall;
+use crate::connect::{ConnectionFailure, RedisConnection, open};
+use crate::settings::{Packaging, RedisSettings};
 use crate::stats::{Counters, add};
-use crate::url::{Form, Node};
-use crate::verdict::{Trouble, Verdict, verdict};
+use crate::url::{RedisDeployment, RedisNode};
+use crate::verdict::{CallFailure, ErrorVerdict, verdict};
 
 /// The maximum number of calls in a pipeline.
 const MAX_CALLS: usize = 128;
@@ -37,34 +37,34 @@ const PACE: Duration = Duration::from_millis(200);
 
 /// What all links of a store share.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) settings: Settings,
+pub(crate) struct LinkContext {
+    pub(crate) settings: RedisSettings,
     pub(crate) counters: Counters,
     pub(crate) runtime: Handle,
     /// Notified when a server does not answer, or answers that it is not the right one.
-    pub(crate) trouble: Notify,
+    pub(crate) failures: Notify,
 }
 
 /// A link to one server, cheap to clone. Its task ends when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Link {
-    pub(crate) core: Arc<Core>,
+    pub(crate) core: Arc<LinkCore>,
     queue: mpsc::Sender<Job>,
 }
 
 /// One call and the channel for its answer.
 pub(crate) struct Job {
-    pub(crate) call: Arc<Call>,
+    pub(crate) call: Arc<RedisCall>,
     /// Whether ASKING is sent first, because the node does not own the slot yet.
     pub(crate) asking: bool,
-    pub(crate) reply: oneshot::Sender<Result<Value, Trouble>>,
+    pub(crate) reply: oneshot::Sender<Result<Value, CallFailure>>,
 }
 
-pub(crate) struct Core {
-    pub(crate) node: Node,
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct LinkCore {
+    pub(crate) node: RedisNode,
+    pub(crate) context: Arc<LinkContext>,
     pub(crate) breaker: Breaker,
-    way: Mutex<Way>,
+    state: Mutex<ConnectionState>,
     /// Whether calls are made by FCALL. Under [`Packaging::Auto`] errors of the server may turn this off.
     pub(crate) functions: AtomicBool,
     /// How often the library or scripts were delivered. Delivering them requires the lock `loading`.
@@ -73,31 +73,35 @@ pub(crate) struct Core {
 }
 
 #[derive(Default)]
-struct Way {
-    live: Option<Arc<Live>>,
+struct ConnectionState {
+    connection: Option<Arc<RedisConnection>>,
     /// The time before which no new connection is attempted, and the reason of the last failure.
-    pause: Option<(Instant, Closed)>,
+    pause: Option<(Instant, ConnectionFailure)>,
 }
 
 impl Link {
     /// Creates a link to `node` without opening a connection.
-    pub(crate) fn new(shared: &Arc<Shared>, node: Node) -> Self {
-        let core = Arc::new(Core {
+    pub(crate) fn new(context: &Arc<LinkContext>, node: RedisNode) -> Self {
+        let core = Arc::new(LinkCore {
             node,
-            shared: shared.clone(),
+            context: context.clone(),
             breaker: Breaker::default(),
-            way: Mutex::default(),
-            functions: AtomicBool::new(matches!(shared.settings.packaging, Packaging::Function | Packaging::Auto)),
+            state: Mutex::default(),
+            functions: AtomicBool::new(matches!(context.settings.packaging, Packaging::Function | Packaging::Auto)),
             loads: AtomicU64::new(0),
             loading: Mutex::new(()),
         });
         let (queue, jobs) = mpsc::channel(QUEUE);
-        shared.runtime.spawn(pump(core.clone(), jobs));
+        context.runtime.spawn(pump(core.clone(), jobs));
         Self { core, queue }
     }
 
     /// Puts a call into the queue; waits while the queue is full.
-    pub(crate) async fn post(&self, call: Arc<Call>, asking: bool) -> oneshot::Receiver<Result<Value, Trouble>> {
+    pub(crate) async fn post(
+        &self,
+        call: Arc<RedisCall>,
+        asking: bool,
+    ) -> oneshot::Receiver<Result<Value, CallFailure>> {
         let (reply, answer) = oneshot::channel();
         let job = Job { call, asking, reply };
         if let Err(mpsc::error::TrySendError::Full(job)) = self.queue.try_send(job) {
@@ -109,14 +113,14 @@ impl Link {
 
     /// Counts a failure of the server. The failure that opens the breaker starts the probe.
     pub(crate) fn failed(&self) {
-        self.core.shared.trouble.notify_one();
+        self.core.context.failures.notify_one();
         if self.core.breaker.failure(Instant::now()) {
-            self.core.shared.runtime.spawn(probe(Arc::downgrade(&self.core)));
+            self.core.context.runtime.spawn(probe(Arc::downgrade(&self.core)));
         }
     }
 }
 
-async fn pump(core: Arc<Core>, mut jobs: mpsc::Receiver<Job>) {
+async fn pump(core: Arc<LinkCore>, mut jobs: mpsc::Receiver<Job>) {
     let window = Arc::new(Semaphore::new(MAX_PIPELINES));
     while let Some(first) = jobs.recv().await {
         let Ok(permit) = window.clone().acquire_owned().await else { return };
@@ -135,90 +139,92 @@ async fn pump(core: Arc<Core>, mut jobs: mpsc::Receiver<Job>) {
 }
 
 /// Probes the server repeatedly until it answers.
-async fn probe(core: Weak<Core>) {
+async fn probe(core: Weak<LinkCore>) {
     // The first probe comes early, since most failures are short.
     let mut pause = jittered(PACE / 10);
     loop {
         sleep(pause).await;
         let Some(core) = core.upgrade() else { return };
         // A server that rejects the login is reachable; calls get its error message.
-        if matches!(core.ping().await, Ok(()) | Err(Closed::Refused(_))) {
+        if matches!(core.ping().await, Ok(()) | Err(ConnectionFailure::Refused(_))) {
             core.breaker.close();
             return;
         }
-        core.shared.trouble.notify_one();
+        core.context.failures.notify_one();
         pause = jittered(PACE);
     }
 }
 
-impl Core {
+impl LinkCore {
     /// Returns the connection; opens it if there is none.
-    pub(crate) async fn connection(&self) -> Result<Arc<Live>, Closed> {
-        let mut way = self.way.lock().await;
-        if let Some(live) = way.live.as_ref().filter(|live| live.is_open()) {
-            return Ok(live.clone());
+    pub(crate) async fn connection(&self) -> Result<Arc<RedisConnection>, ConnectionFailure> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = state.connection.as_ref().filter(|connection| connection.is_open()) {
+            return Ok(connection.clone());
         }
-        match &way.pause {
+        match &state.pause {
             Some((until, why)) if Instant::now() < *until => return Err(why.clone()),
             _ => {}
         }
         let until = Instant::now() + jittered(PACE);
-        way.live = None;
-        add(&self.shared.counters.connections, 1);
-        match open(&self.shared.settings, &self.node).await {
-            Ok(live) => {
-                way.live = Some(live.clone());
+        state.connection = None;
+        add(&self.context.counters.connections, 1);
+        match open(&self.context.settings, &self.node).await {
+            Ok(connection) => {
+                state.connection = Some(connection.clone());
                 let why = "the connection was lost just after it was opened";
-                way.pause = Some((until, Closed::Away(why.into())));
-                Ok(live)
+                state.pause = Some((until, ConnectionFailure::Away(why.into())));
+                Ok(connection)
             }
             Err(why) => {
-                way.pause = Some((until, why.clone()));
+                state.pause = Some((until, why.clone()));
                 Err(why)
             }
         }
     }
 
     /// Drops a connection that is lost, does not answer, or leads to the wrong server.
-    pub(crate) async fn discard(&self, live: &Arc<Live>) {
-        let mut way = self.way.lock().await;
-        if way.live.as_ref().is_some_and(|current| Arc::ptr_eq(current, live)) {
-            way.live = None;
+    pub(crate) async fn discard(&self, connection: &Arc<RedisConnection>) {
+        let mut state = self.state.lock().await;
+        if state.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
+            state.connection = None;
         }
     }
 
     /// Drops the current connection because it leads to a server that is no longer the master. A connection that is
     /// just being opened is kept.
     pub(crate) fn leave(&self) {
-        if let Ok(mut way) = self.way.try_lock() {
-            way.live = None;
+        if let Ok(mut state) = self.state.try_lock() {
+            state.connection = None;
         }
     }
 
     /// Sends a pipeline that may safely be sent any number of times.
-    pub(crate) async fn ask(&self, pipeline: &Pipeline) -> Result<Vec<Value>, Closed> {
-        let live = self.connection().await?;
-        let answer = live.send(pipeline, self.shared.settings.response).await;
+    pub(crate) async fn query(&self, pipeline: &Pipeline) -> Result<Vec<Value>, ConnectionFailure> {
+        let connection = self.connection().await?;
+        let answer = connection.send(pipeline, self.context.settings.response).await;
         if answer.is_err() {
-            self.discard(&live).await;
+            self.discard(&connection).await;
         }
         Ok(answer?)
     }
 
     /// Checks that the server answers, as a master, and that its cluster works. Commands that the server does not
     /// permit us are not required to succeed. A Tollgate server has no role.
-    pub(crate) async fn ping(&self) -> Result<(), Closed> {
+    pub(crate) async fn ping(&self) -> Result<(), ConnectionFailure> {
         let mut pipeline = Pipeline::with_capacity(3);
         pipeline.cmd("PING");
-        if !self.shared.settings.place.tollgate {
+        if !self.context.settings.url.tollgate {
             pipeline.cmd("ROLE");
         }
-        if self.shared.settings.place.form == Form::Cluster {
+        if self.context.settings.url.deployment == RedisDeployment::Cluster {
             pipeline.cmd("CLUSTER").arg("INFO");
         }
-        for answer in self.ask(&pipeline).await? {
+        for answer in self.query(&pipeline).await? {
             let why = match answer {
-                Value::ServerError(error) if matches!(verdict(&error), Verdict::Wait | Verdict::Elsewhere) => {
+                Value::ServerError(error)
+                    if matches!(verdict(&error), ErrorVerdict::Wait | ErrorVerdict::Elsewhere) =>
+                {
                     error.to_string()
                 }
                 Value::Array(role) if is_replica(&role) => "the server is a replica".into(),
@@ -226,7 +232,7 @@ impl Core {
                 _ => continue,
             };
             self.leave();
-            return Err(Closed::Away(why));
+            return Err(ConnectionFailure::Away(why));
         }
         Ok(())
     }

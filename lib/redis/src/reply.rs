@@ -2,15 +2,15 @@
 //! the source. Anything else is an error.
 
 use redis::Value;
-use tollgate_kernel::{Decision, Detail, Micros, Source, StoreError, Timestamp, Together, Wait};
+use tollgate_kernel::{Decision, Detail, JointDecision, Micros, Source, StoreError, Timestamp, Wait};
 
 /// The number of integers of a decision with REST, and of a limit with FULL.
 const DECISION: usize = 9;
 const DETAIL: usize = 5;
 
-/// What a reply ends with.
+/// What follows the integers of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub(crate) enum ReplyEnding {
     /// Its integers: only the home can have decided.
     Integers,
     /// The name of the source: a server may decide without its own store.
@@ -18,14 +18,14 @@ pub(crate) enum Ends {
 }
 
 /// Parses a decision with REST.
-pub(crate) fn decision(value: &Value, ends: Ends) -> Result<Decision, StoreError> {
-    let (numbers, source) = parts(value, ends)?;
+pub(crate) fn decision(value: &Value, ending: ReplyEnding) -> Result<Decision, StoreError> {
+    let (numbers, source) = parts(value, ending)?;
     one(&numbers, source).ok_or_else(|| unexpected(value))
 }
 
 /// Parses a decision with FULL for a policy with `limits` limits.
-pub(crate) fn full(value: &Value, ends: Ends, limits: usize) -> Result<(Decision, Vec<Detail>), StoreError> {
-    let (numbers, source) = parts(value, ends)?;
+pub(crate) fn full(value: &Value, ending: ReplyEnding, limits: usize) -> Result<(Decision, Vec<Detail>), StoreError> {
+    let (numbers, source) = parts(value, ending)?;
     if numbers.len() != DECISION + limits * DETAIL {
         return Err(unexpected(value));
     }
@@ -35,8 +35,8 @@ pub(crate) fn full(value: &Value, ends: Ends, limits: usize) -> Result<(Decision
 }
 
 /// Parses the answer to `count` parts decided together.
-pub(crate) fn together(value: &Value, ends: Ends, count: usize) -> Result<Together, StoreError> {
-    let (numbers, source) = parts(value, ends)?;
+pub(crate) fn together(value: &Value, ending: ReplyEnding, count: usize) -> Result<JointDecision, StoreError> {
+    let (numbers, source) = parts(value, ending)?;
     let [allowed, retry_after, rest @ ..] = numbers.as_slice() else { return Err(unexpected(value)) };
     if rest.len() != count * DECISION {
         return Err(unexpected(value));
@@ -44,7 +44,7 @@ pub(crate) fn together(value: &Value, ends: Ends, count: usize) -> Result<Togeth
     let decisions: Option<Vec<Decision>> = rest.chunks(DECISION).map(|part| one(part, source)).collect();
     let answer = wait(*retry_after).zip(decisions);
     answer
-        .map(|(retry_after, decisions)| Together { allowed: *allowed == 1, retry_after, decisions })
+        .map(|(retry_after, decisions)| JointDecision { allowed: *allowed == 1, retry_after, decisions })
         .ok_or_else(|| unexpected(value))
 }
 
@@ -92,15 +92,15 @@ fn wait(us: i64) -> Option<Wait> {
 }
 
 /// Returns the integers and the source.
-fn parts(value: &Value, ends: Ends) -> Result<(Vec<i64>, Source), StoreError> {
-    split(value, ends).ok_or_else(|| unexpected(value))
+fn parts(value: &Value, ending: ReplyEnding) -> Result<(Vec<i64>, Source), StoreError> {
+    split(value, ending).ok_or_else(|| unexpected(value))
 }
 
-fn split(value: &Value, ends: Ends) -> Option<(Vec<i64>, Source)> {
+fn split(value: &Value, ending: ReplyEnding) -> Option<(Vec<i64>, Source)> {
     let Value::Array(values) = value else { return None };
-    let (integers, source) = match ends {
-        Ends::Integers => (values.as_slice(), Source::Home),
-        Ends::Source => {
+    let (integers, source) = match ending {
+        ReplyEnding::Integers => (values.as_slice(), Source::Home),
+        ReplyEnding::Source => {
             let (last, integers) = values.split_last()?;
             (integers, source(last)?)
         }
@@ -134,18 +134,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_decision_writes_is_read_back() {
+    fn a_written_decision_is_parsed_back() {
         let written = [0, 0, -3, -1, 5, 2, 4, 7, 1_700_000_000_000_000];
-        let decision = decision(&array(&written), Ends::Integers).unwrap();
+        let decision = decision(&array(&written), ReplyEnding::Integers).unwrap();
         assert_eq!([&decision.flat()[..], &decision.flat_rest()[..]].concat(), written);
-        let (_, details) = full(&array(&[&written[..], &[1, 2, 0, 9, 10]].concat()), Ends::Integers, 1).unwrap();
+        let (_, details) = full(&array(&[&written[..], &[1, 2, 0, 9, 10]].concat()), ReplyEnding::Integers, 1).unwrap();
         assert_eq!(details[0].flat(), [1, 2, 0, 9, 10]);
-        let all = together(&array(&[&[0, -1][..], &written, &written].concat()), Ends::Integers, 2).unwrap();
+        let all = together(&array(&[&[0, -1][..], &written, &written].concat()), ReplyEnding::Integers, 2).unwrap();
         assert_eq!((all.allowed, all.retry_after, all.decisions.len()), (false, Wait::Never, 2));
     }
 
     #[test]
-    fn who_decided_is_the_last_word() {
+    fn the_source_is_the_last_element() {
         let written = [1, 1, 4, 0, 5, 0, 1, 0, 1_700_000_000_000_000];
         let reply = |numbers: &[i64], word: Value| {
             let Value::Array(values) = array(numbers) else { unreachable!() };
@@ -154,12 +154,12 @@ mod tests {
         for expected in [Source::Home, Source::Local, Source::Open, Source::Closed] {
             let bulk = || Value::BulkString(expected.name().into());
             let simple = Value::SimpleString(expected.name().into());
-            assert_eq!(decision(&reply(&written, bulk()), Ends::Source).unwrap().source, expected);
-            assert_eq!(decision(&reply(&written, simple), Ends::Source).unwrap().source, expected);
+            assert_eq!(decision(&reply(&written, bulk()), ReplyEnding::Source).unwrap().source, expected);
+            assert_eq!(decision(&reply(&written, simple), ReplyEnding::Source).unwrap().source, expected);
             let numbers = [&written[..], &[1, 2, 0, 9, 10]].concat();
-            assert_eq!(full(&reply(&numbers, bulk()), Ends::Source, 1).unwrap().0.source, expected);
+            assert_eq!(full(&reply(&numbers, bulk()), ReplyEnding::Source, 1).unwrap().0.source, expected);
             let numbers = [&[1, 0][..], &written, &written].concat();
-            let all = together(&reply(&numbers, bulk()), Ends::Source, 2).unwrap();
+            let all = together(&reply(&numbers, bulk()), ReplyEnding::Source, 2).unwrap();
             assert!(all.decisions.iter().all(|decision| decision.source == expected));
         }
         let home = || Value::BulkString("home".into());
@@ -171,9 +171,9 @@ mod tests {
             reply(&written, Value::BulkString("elsewhere".into())),
             reply(&written[..6], home()),
         ] {
-            assert!(matches!(decision(&wrong, Ends::Source), Err(StoreError::Refused(_))), "{wrong:?}");
+            assert!(matches!(decision(&wrong, ReplyEnding::Source), Err(StoreError::Refused(_))), "{wrong:?}");
         }
-        assert!(decision(&reply(&written, home()), Ends::Integers).is_err(), "a word nobody asked for");
+        assert!(decision(&reply(&written, home()), ReplyEnding::Integers).is_err(), "a word that was not requested");
     }
 
     #[test]
@@ -189,10 +189,10 @@ mod tests {
             array(&[1, 1, 0, -2, 5, 0, 1, 7, 9]),
         ];
         for row in rows {
-            assert!(matches!(decision(&row, Ends::Integers), Err(StoreError::Refused(_))), "{row:?}");
+            assert!(matches!(decision(&row, ReplyEnding::Integers), Err(StoreError::Refused(_))), "{row:?}");
         }
-        assert!(full(&array(&good), Ends::Integers, 1).is_err());
-        assert!(together(&array(&good), Ends::Integers, 1).is_err());
+        assert!(full(&array(&good), ReplyEnding::Integers, 1).is_err());
+        assert!(together(&array(&good), ReplyEnding::Integers, 1).is_err());
         assert!(count(&Value::Int(-1)).is_err());
     }
 }

@@ -18,19 +18,19 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::breaker::Breaker;
-use crate::link::{Link, Shared, jittered};
-use crate::topology::{Map, Range, ask_slots};
-use crate::url::{Form, Node};
-use crate::verdict::Place;
+use crate::link::{Link, LinkContext, jittered};
+use crate::topology::{SlotMap, SlotRange, query_slots};
+use crate::url::{RedisDeployment, RedisNode};
+use crate::verdict::RedirectAddress;
 
 /// The minimum time between two queries for the slots.
 const PACE: Duration = Duration::from_millis(100);
 /// The pause after such a query, as a multiple of its duration: a map with many ranges takes long to read.
-const REST: u32 = 20;
+const PAUSE_FACTOR: u32 = 20;
 /// How long the first node has to answer before others are queried: it may be the one that failed.
 const HEAD_START: Duration = Duration::from_millis(50);
 /// The number of other nodes that are queried at once.
-const ASKED: usize = 5;
+const MAX_QUERIED: usize = 5;
 
 /// The links to all servers.
 pub(crate) enum Router {
@@ -40,20 +40,20 @@ pub(crate) enum Router {
 }
 
 pub(crate) struct Cluster {
-    shared: Arc<Shared>,
-    map: watch::Sender<Arc<Map>>,
+    context: Arc<LinkContext>,
+    map: watch::Sender<Arc<SlotMap>>,
     /// Open if no node of the cluster can be found; closed by the task that refreshes the map.
     breaker: Breaker,
 }
 
 impl Router {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        match shared.settings.place.form {
-            Form::Cluster => Self::Cluster(Cluster::new(shared)),
-            // A place has at least one node. Sentinels are queried when a connection is opened.
-            Form::One | Form::Sentinel(_) => {
-                let node = shared.settings.place.nodes.first().cloned();
-                Self::One(Link::new(shared, node.unwrap_or(Node::Tcp("127.0.0.1".into(), 6379))))
+    pub(crate) fn new(context: &Arc<LinkContext>) -> Self {
+        match context.settings.url.deployment {
+            RedisDeployment::Cluster => Self::Cluster(Cluster::new(context)),
+            // A parsed URL has at least one node. Sentinels are queried when a connection is opened.
+            RedisDeployment::One | RedisDeployment::Sentinel(_) => {
+                let node = context.settings.url.nodes.first().cloned();
+                Self::One(Link::new(context, node.unwrap_or(RedisNode::Tcp("127.0.0.1".into(), 6379))))
             }
         }
     }
@@ -71,7 +71,7 @@ impl Router {
     }
 
     /// Returns the link to the address that the server of `from` redirected to, or `None` if this is not a cluster.
-    pub(crate) fn redirected(&self, from: &Link, to: &Place, moved: Moved) -> Option<Link> {
+    pub(crate) fn redirected(&self, from: &Link, to: &RedirectAddress, moved: SlotMove) -> Option<Link> {
         match self {
             Self::One(_) => None,
             Self::Cluster(cluster) => Some(cluster.redirected(from, to, moved)),
@@ -96,17 +96,17 @@ impl Router {
 
 /// Whether a slot has moved permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moved {
-    Now,
-    ForGood,
+pub(crate) enum SlotMove {
+    Temporary,
+    Permanent,
 }
 
 impl Cluster {
-    fn new(shared: &Arc<Shared>) -> Arc<Self> {
-        let map = watch::Sender::new(Arc::new(Map::default()));
-        let cluster = Arc::new(Self { shared: shared.clone(), map, breaker: Breaker::default() });
-        shared.trouble.notify_one();
-        shared.runtime.spawn(follow(Arc::downgrade(&cluster), shared.clone()));
+    fn new(context: &Arc<LinkContext>) -> Arc<Self> {
+        let map = watch::Sender::new(Arc::new(SlotMap::default()));
+        let cluster = Arc::new(Self { context: context.clone(), map, breaker: Breaker::default() });
+        context.failures.notify_one();
+        context.runtime.spawn(follow(Arc::downgrade(&cluster), context.clone()));
         cluster
     }
 
@@ -114,7 +114,7 @@ impl Cluster {
         if let Some(link) = self.map.borrow().link(slot) {
             return Some(link);
         }
-        self.shared.trouble.notify_one();
+        self.context.failures.notify_one();
         let mut changes = self.map.subscribe();
         loop {
             if let Some(link) = changes.borrow_and_update().link(slot) {
@@ -124,23 +124,23 @@ impl Cluster {
         }
     }
 
-    fn redirected(&self, from: &Link, to: &Place, moved: Moved) -> Link {
+    fn redirected(&self, from: &Link, to: &RedirectAddress, moved: SlotMove) -> Link {
         let host = to.host.clone().or_else(|| match &from.core.node {
-            Node::Tcp(host, _) => Some(host.clone()),
-            Node::Unix(_) => None,
+            RedisNode::Tcp(host, _) => Some(host.clone()),
+            RedisNode::Unix(_) => None,
         });
-        let announced = Node::Tcp(host.clone().unwrap_or_default(), to.port);
+        let announced = RedisNode::Tcp(host.clone().unwrap_or_default(), to.port);
         // An address without a host has the host of the link, which was translated already.
-        let node = if to.host.is_some() { self.shared.settings.mapped(announced) } else { announced };
+        let node = if to.host.is_some() { self.context.settings.mapped(announced) } else { announced };
         let known = self.map.borrow().link_to(&node);
-        let link = known.unwrap_or_else(|| Link::new(&self.shared, node));
+        let link = known.unwrap_or_else(|| Link::new(&self.context, node));
         self.map.send_if_modified(|map| {
-            let slot = (moved == Moved::ForGood).then_some(to.slot);
+            let slot = (moved == SlotMove::Permanent).then_some(to.slot);
             let changed = map.with(&link, slot);
             changed.map(|changed| *map = Arc::new(changed)).is_some()
         });
-        if moved == Moved::ForGood {
-            self.shared.trouble.notify_one();
+        if moved == SlotMove::Permanent {
+            self.context.failures.notify_one();
         }
         link
     }
@@ -152,15 +152,15 @@ impl Cluster {
         let mut sound = map.links.iter().filter(|link| !link.core.breaker.is_open());
         let mut answer = timeout(HEAD_START, first(sound.by_ref().take(1).cloned())).await.ok().flatten();
         if answer.is_none() {
-            answer = first(sound.take(ASKED).cloned()).await;
+            answer = first(sound.take(MAX_QUERIED).cloned()).await;
         }
         if answer.is_none() {
-            let others = map.replicas.iter().chain(&self.shared.settings.place.nodes);
+            let others = map.replicas.iter().chain(&self.context.settings.url.nodes);
             // These links serve only this query and end with it.
-            answer = first(others.take(ASKED).map(|node| Link::new(&self.shared, node.clone()))).await;
+            answer = first(others.take(MAX_QUERIED).map(|node| Link::new(&self.context, node.clone()))).await;
         }
         let Some(ranges) = answer else { return false };
-        self.map.send_replace(Arc::new(Map::new(&self.shared, ranges, &map.links)));
+        self.map.send_replace(Arc::new(SlotMap::new(&self.context, ranges, &map.links)));
         self.breaker.close();
         true
     }
@@ -169,15 +169,15 @@ impl Cluster {
 /// Wakes the task that refreshes the map, so that it ends.
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.shared.trouble.notify_one();
+        self.context.failures.notify_one();
     }
 }
 
 /// Returns the slots from the first link that answers.
-async fn first(links: impl Iterator<Item = Link>) -> Option<Vec<Range>> {
+async fn first(links: impl Iterator<Item = Link>) -> Option<Vec<SlotRange>> {
     let mut questions = JoinSet::new();
     for link in links {
-        questions.spawn(async move { ask_slots(&link.core).await });
+        questions.spawn(async move { query_slots(&link.core).await });
     }
     while let Some(answer) = questions.join_next().await {
         if let Ok(Ok(ranges)) = answer {
@@ -188,15 +188,15 @@ async fn first(links: impl Iterator<Item = Link>) -> Option<Vec<Range>> {
 }
 
 /// Keeps the map current: queries the slots after each notification of trouble, until a query succeeds.
-async fn follow(cluster: Weak<Cluster>, shared: Arc<Shared>) {
+async fn follow(cluster: Weak<Cluster>, context: Arc<LinkContext>) {
     loop {
-        shared.trouble.notified().await;
+        context.failures.notified().await;
         loop {
             let Some(cluster) = cluster.upgrade() else { return };
-            let asked = Instant::now();
+            let started = Instant::now();
             let refreshed = cluster.refresh().await;
             drop(cluster);
-            sleep(jittered(PACE.max(asked.elapsed() * REST))).await;
+            sleep(jittered(PACE.max(started.elapsed() * PAUSE_FACTOR))).await;
             if refreshed {
                 break;
             }

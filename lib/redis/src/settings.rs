@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_rustls::rustls::ClientConfig;
 
-use crate::url::{Node, Place, Secret};
+use crate::url::{RedisNode, RedisSecret, StoreUrl};
 
 /// How the store calls the server, and how the deciding code is installed there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,14 +25,14 @@ pub enum Packaging {
 }
 
 /// Translates an address that a cluster or sentinel announces into one that can be reached.
-pub(crate) type Mapping = Arc<dyn Fn(&str, u16) -> (String, u16) + Send + Sync>;
+pub(crate) type AddressMapping = Arc<dyn Fn(&str, u16) -> (String, u16) + Send + Sync>;
 
-pub(crate) struct Settings {
-    pub(crate) place: Place,
+pub(crate) struct RedisSettings {
+    pub(crate) url: StoreUrl,
     pub(crate) tls: Option<Arc<ClientConfig>>,
-    pub(crate) mapping: Option<Mapping>,
+    pub(crate) mapping: Option<AddressMapping>,
     /// The password of the sentinels, not of the servers that they watch.
-    pub(crate) sentinel_password: Option<Secret>,
+    pub(crate) sentinel_password: Option<RedisSecret>,
     /// The time limit of a whole decision.
     pub(crate) deadline: Duration,
     /// The time limit for opening a connection.
@@ -48,23 +48,23 @@ pub(crate) struct Settings {
     pub(crate) charge_then_refund: bool,
 }
 
-impl Settings {
+impl RedisSettings {
     /// Returns the address at which `node` can be reached.
-    pub(crate) fn mapped(&self, node: Node) -> Node {
+    pub(crate) fn mapped(&self, node: RedisNode) -> RedisNode {
         match (&self.mapping, node) {
-            (Some(mapping), Node::Tcp(host, port)) => {
+            (Some(mapping), RedisNode::Tcp(host, port)) => {
                 let (host, port) = mapping(&host, port);
-                Node::Tcp(host, port)
+                RedisNode::Tcp(host, port)
             }
             (_, node) => node,
         }
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for RedisSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
-            .field("place", &self.place)
+        f.debug_struct("RedisSettings")
+            .field("url", &self.url)
             .field("deadline", &self.deadline)
             .field("packaging", &self.packaging)
             .field("share", &self.share)

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tollgate_kernel::{
-    Cost, Decision, Detail, Micros, OnError, Request, Source, StoreError, Timestamp, Together, Wait,
+    Cost, Decision, Detail, JointDecision, Micros, OnError, Request, Source, StoreError, Timestamp, Wait,
 };
 use tollgate_memory::Memory;
 
-use crate::prepared::Prepared;
+use crate::prepared::RedisPolicy;
 use crate::scaled::scaled;
 
 /// The wait that a refusal by `on_error` deny reports: the server is tried again within that time.
@@ -26,7 +26,7 @@ impl StandIn {
         Self { memory: Memory::new(cap), share }
     }
 
-    pub(crate) fn check(&self, policy: &Prepared, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
+    pub(crate) fn check(&self, policy: &RedisPolicy, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
         match policy.policy.on_error() {
             OnError::Local => {
                 self.local(policy).and_then(|local| Ok(labelled(self.memory.check(local, key, request)?)))
@@ -38,7 +38,7 @@ impl StandIn {
 
     pub(crate) fn check_full(
         &self,
-        policy: &Prepared,
+        policy: &RedisPolicy,
         key: &[u8],
         request: &Request,
     ) -> Result<(Decision, Vec<Detail>), StoreError> {
@@ -52,8 +52,8 @@ impl StandIn {
 
     /// Decides the parts whose policies have `on_error` local together. Each other part is allowed or refused by
     /// its own `on_error`; if one is refused, nothing is charged.
-    pub(crate) fn check_all(&self, parts: &[(Arc<Prepared>, &[u8], Cost)]) -> Result<Together, StoreError> {
-        let kind = |part: &(Arc<Prepared>, &[u8], Cost)| part.0.policy.on_error();
+    pub(crate) fn check_all(&self, parts: &[(Arc<RedisPolicy>, &[u8], Cost)]) -> Result<JointDecision, StoreError> {
+        let kind = |part: &(Arc<RedisPolicy>, &[u8], Cost)| part.0.policy.on_error();
         let refused = parts.iter().any(|part| kind(part) == OnError::Deny);
         let local: Vec<_> = parts.iter().filter(|part| kind(part) == OnError::Local).collect();
         let mut together = if refused { self.peek_all(&local)? } else { self.charge_all(&local)? };
@@ -68,16 +68,16 @@ impl StandIn {
                 OnError::Deny => closed(),
             });
         }
-        Ok(Together { decisions, ..together })
+        Ok(JointDecision { decisions, ..together })
     }
 
-    fn charge_all(&self, parts: &[&(Arc<Prepared>, &[u8], Cost)]) -> Result<Together, StoreError> {
+    fn charge_all(&self, parts: &[&(Arc<RedisPolicy>, &[u8], Cost)]) -> Result<JointDecision, StoreError> {
         let items: Result<Vec<_>, StoreError> =
             parts.iter().map(|(policy, key, cost)| Ok((self.local(policy)?, *key, *cost))).collect();
         self.memory.check_all(&items?)
     }
 
-    fn peek_all(&self, parts: &[&(Arc<Prepared>, &[u8], Cost)]) -> Result<Together, StoreError> {
+    fn peek_all(&self, parts: &[&(Arc<RedisPolicy>, &[u8], Cost)]) -> Result<JointDecision, StoreError> {
         let mut decisions = Vec::with_capacity(parts.len());
         for (policy, key, cost) in parts {
             let request = Request::cost(*cost).mode(tollgate_kernel::Mode::Binary).peek();
@@ -85,18 +85,18 @@ impl StandIn {
         }
         let waits = decisions.iter().map(|decision| decision.next_after);
         let retry_after = waits.fold(Wait::After(CLOSED_FOR), Ord::max);
-        Ok(Together { allowed: false, retry_after, decisions })
+        Ok(JointDecision { allowed: false, retry_after, decisions })
     }
 
     /// Resets the local state of a key, along with the server's.
-    pub(crate) fn reset(&self, policy: &Prepared, key: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn reset(&self, policy: &RedisPolicy, key: &[u8]) -> Result<(), StoreError> {
         match policy.local.get() {
             Some(local) => self.memory.reset(local, key),
             None => Ok(()),
         }
     }
 
-    fn local<'a>(&self, policy: &'a Prepared) -> Result<&'a tollgate_memory::Prepared, StoreError> {
+    fn local<'a>(&self, policy: &'a RedisPolicy) -> Result<&'a tollgate_memory::MemoryPolicy, StoreError> {
         if let Some(local) = policy.local.get() {
             return Ok(local);
         }

@@ -7,7 +7,7 @@ use tollgate_kernel::Source;
 /// Counts of what happened since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct RedisStats {
     /// Decisions made by the server.
     pub home: u64,
     /// Decisions made by this process within its share because the server did not answer, or by a Tollgate server
@@ -45,7 +45,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn decided(&self, source: Source) {
+    pub(crate) fn count_decision(&self, source: Source) {
         let place = match source {
             Source::Home => 0,
             Source::Local => 1,
@@ -55,10 +55,10 @@ impl Counters {
         add(&self.sources[place], 1);
     }
 
-    pub(crate) fn stats(&self, open_breakers: usize) -> Stats {
+    pub(crate) fn stats(&self, open_breakers: usize) -> RedisStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let [home, local, open, closed] = &self.sources;
-        Stats {
+        RedisStats {
             home: read(home),
             local: read(local),
             open: read(open),

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use tollgate_kernel::{Cost, Decision, Detail, Policy, Request, StoreError, Timestamp};
 
-use crate::asker::Asker;
-use crate::builder::Builder;
-use crate::connect::Closed;
-use crate::error::OpenError;
-use crate::link::Shared;
-use crate::prepared::{Policies, Prepared, Tells};
+use crate::builder::RedisBuilder;
+use crate::connect::ConnectionFailure;
+use crate::dispatcher::CallDispatcher;
+use crate::error::RedisOpenError;
+use crate::link::LinkContext;
+use crate::prepared::{RedisPolicy, RedisPolicyCache, ReplyDetail};
 use crate::reply;
 use crate::router::Router;
-use crate::settings::{Packaging, Settings};
+use crate::settings::{Packaging, RedisSettings};
 use crate::standin::StandIn;
-use crate::stats::{Counters, Stats};
+use crate::stats::{Counters, RedisStats};
 
 /// The key of calls that only check whether the server permits an operation.
 const UNUSED_KEY: &[u8] = b"tollgate--unused";
@@ -30,60 +30,61 @@ const UNUSED_KEY: &[u8] = b"tollgate--unused";
 /// Refund only what the server charged: decisions whose `source` is `Home`.
 #[derive(Clone)]
 pub struct Redis {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<RedisInner>,
 }
 
-pub(crate) struct Inner {
-    pub(crate) asker: Asker,
-    pub(crate) policies: Policies,
+pub(crate) struct RedisInner {
+    pub(crate) dispatcher: CallDispatcher,
+    pub(crate) policies: RedisPolicyCache,
     pub(crate) standin: StandIn,
 }
 
 impl Redis {
-    /// Returns a builder for a store at `url`; see [`Builder`].
-    pub fn builder(url: &str) -> Builder {
-        Builder::new(url)
+    /// Returns a builder for a store at `url`; see [`RedisBuilder`].
+    pub fn builder(url: &str) -> RedisBuilder {
+        RedisBuilder::new(url)
     }
 
     /// Returns counts of what happened since the store was opened.
-    pub fn stats(&self) -> Stats {
-        let open = self.inner.asker.router.links().iter().filter(|link| link.core.breaker.is_open()).count();
-        let lost = self.inner.asker.router.breaker().is_some_and(|breaker| breaker.is_open());
-        self.inner.asker.shared.counters.stats(open + usize::from(lost))
+    pub fn stats(&self) -> RedisStats {
+        let open = self.inner.dispatcher.router.links().iter().filter(|link| link.core.breaker.is_open()).count();
+        let lost = self.inner.dispatcher.router.breaker().is_some_and(|breaker| breaker.is_open());
+        self.inner.dispatcher.context.counters.stats(open + usize::from(lost))
     }
 
     /// Returns whether the server runs scripts: Redis and Valkey do, a Tollgate server does not.
     pub fn runs_scripts(&self) -> bool {
-        self.inner.asker.shared.settings.packaging != Packaging::Commands
+        self.inner.dispatcher.context.settings.packaging != Packaging::Commands
     }
 
     /// Returns the fraction of each limit that this process grants by itself while the server does not answer.
     pub fn share(&self) -> f64 {
-        self.inner.asker.shared.settings.share
+        self.inner.dispatcher.context.settings.share
     }
 
-    pub(crate) fn open(settings: Settings) -> Result<Self, OpenError> {
-        let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::Runtime)?;
+    pub(crate) fn open(settings: RedisSettings) -> Result<Self, RedisOpenError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| RedisOpenError::Runtime)?;
         let standin = StandIn::new(settings.cap, settings.share);
-        let policies = Policies::new(settings.packaging);
-        let shared = Arc::new(Shared { settings, counters: Counters::default(), runtime, trouble: Default::default() });
-        let router = Router::new(&shared);
-        let asker = Asker { shared, router };
-        Ok(Self { inner: Arc::new(Inner { asker, policies, standin }) })
+        let policies = RedisPolicyCache::new(settings.packaging);
+        let context =
+            Arc::new(LinkContext { settings, counters: Counters::default(), runtime, failures: Default::default() });
+        let router = Router::new(&context);
+        let dispatcher = CallDispatcher { context, router };
+        Ok(Self { inner: Arc::new(RedisInner { dispatcher, policies, standin }) })
     }
 
     /// Waits until all servers answer.
-    pub(crate) async fn reach(&self) -> Result<(), OpenError> {
-        let asker = &self.inner.asker;
-        let within = asker.shared.settings.connect + Duration::from_millis(100);
-        match tokio::time::timeout(within, asker.router.link(0)).await {
+    pub(crate) async fn reach(&self) -> Result<(), RedisOpenError> {
+        let dispatcher = &self.inner.dispatcher;
+        let within = dispatcher.context.settings.connect + Duration::from_millis(100);
+        match tokio::time::timeout(within, dispatcher.router.link(0)).await {
             Ok(Some(_)) => {}
-            _ => return Err(OpenError::Away("no node told the slots of the cluster".into())),
+            _ => return Err(RedisOpenError::Away("no node of the cluster reported the slots".into())),
         }
-        for link in asker.router.links() {
-            link.core.ping().await.map_err(|closed| match closed {
-                Closed::Away(why) => OpenError::Away(why),
-                Closed::Refused(why) => OpenError::Refused(why),
+        for link in dispatcher.router.links() {
+            link.core.ping().await.map_err(|failure| match failure {
+                ConnectionFailure::Away(why) => RedisOpenError::Away(why),
+                ConnectionFailure::Refused(why) => RedisOpenError::Refused(why),
             })?;
         }
         Ok(())
@@ -91,11 +92,11 @@ impl Redis {
 
     /// Checks that the server permits refunds, by refunding zero units to a key without state. If the server does
     /// not answer, the check passes; later calls handle that case.
-    pub(crate) async fn check_refunds(&self) -> Result<(), OpenError> {
+    pub(crate) async fn check_refunds(&self) -> Result<(), RedisOpenError> {
         let none = Cost::new(0).unwrap_or(Cost::ONE);
-        let policy: Policy = "1/s".parse().map_err(|_| OpenError::Setting("a policy such as 1/s".into()))?;
+        let policy: Policy = "1/s".parse().map_err(|_| RedisOpenError::Setting("a policy such as 1/s".into()))?;
         match self.inner.refund(&policy, UNUSED_KEY, none, Timestamp::saturating(0)).await {
-            Err(StoreError::Refused(why)) => Err(OpenError::Refund(why)),
+            Err(StoreError::Refused(why)) => Err(RedisOpenError::Refund(why)),
             _ => Ok(()),
         }
     }
@@ -103,17 +104,17 @@ impl Redis {
 
 impl fmt::Debug for Redis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settings = &self.inner.asker.shared.settings;
+        let settings = &self.inner.dispatcher.context.settings;
         f.debug_struct("Redis").field("settings", settings).field("stats", &self.stats()).finish()
     }
 }
 
-impl Inner {
+impl RedisInner {
     pub(crate) async fn check(&self, policy: &Policy, key: &[u8], request: Request) -> Result<Decision, StoreError> {
         let prepared = self.prepare(policy, key, &request)?;
-        let answer = self.asker.ask(prepared.check(key, &request, Tells::Rest)).await;
-        let answer = answer.and_then(|value| reply::decision(&value, self.policies.ends()));
-        self.decided(answer, || self.standin.check(&prepared, key, &request))
+        let answer = self.dispatcher.dispatch(prepared.check(key, &request, ReplyDetail::Rest)).await;
+        let answer = answer.and_then(|value| reply::decision(&value, self.policies.reply_ending()));
+        self.count_or_stand_in(answer, || self.standin.check(&prepared, key, &request))
     }
 
     pub(crate) async fn check_full(
@@ -123,10 +124,10 @@ impl Inner {
         request: Request,
     ) -> Result<(Decision, Vec<Detail>), StoreError> {
         let prepared = self.prepare(policy, key, &request)?;
-        let answer = self.asker.ask(prepared.check(key, &request, Tells::Full)).await;
-        let answer = answer.and_then(|value| reply::full(&value, self.policies.ends(), policy.limits().len()));
-        let full = or_else(answer, || self.standin.check_full(&prepared, key, &request))?;
-        self.asker.shared.counters.decided(full.0.source);
+        let answer = self.dispatcher.dispatch(prepared.check(key, &request, ReplyDetail::Full)).await;
+        let answer = answer.and_then(|value| reply::full(&value, self.policies.reply_ending(), policy.limits().len()));
+        let full = or_stand_in(answer, || self.standin.check_full(&prepared, key, &request))?;
+        self.dispatcher.context.counters.count_decision(full.0.source);
         Ok(full)
     }
 
@@ -139,11 +140,11 @@ impl Inner {
         keys.iter().try_for_each(|key| StoreError::check_key(key))?;
         check_request(&request)?;
         let prepared = self.policies.get(policy)?;
-        let calls = keys.iter().map(|key| prepared.check(key, &request, Tells::Rest)).collect();
-        let answers = self.asker.ask_many(calls).await.into_iter().zip(keys);
+        let calls = keys.iter().map(|key| prepared.check(key, &request, ReplyDetail::Rest)).collect();
+        let answers = self.dispatcher.dispatch_many(calls).await.into_iter().zip(keys);
         let decide = |(answer, key): (Result<redis::Value, StoreError>, &&[u8])| {
-            let decision = answer.and_then(|value| reply::decision(&value, self.policies.ends()));
-            self.decided(decision, || self.standin.check(&prepared, key, &request))
+            let decision = answer.and_then(|value| reply::decision(&value, self.policies.reply_ending()));
+            self.count_or_stand_in(decision, || self.standin.check(&prepared, key, &request))
         };
         answers.map(decide).collect()
     }
@@ -152,7 +153,7 @@ impl Inner {
         StoreError::check_key(key)?;
         let prepared = self.policies.get(policy)?;
         self.standin.reset(&prepared, key)?;
-        self.asker.ask(prepared.reset(key)).await.map(|_| ())
+        self.dispatcher.dispatch(prepared.reset(key)).await.map(|_| ())
     }
 
     pub(crate) async fn refund(
@@ -164,29 +165,29 @@ impl Inner {
     ) -> Result<u64, StoreError> {
         StoreError::check_key(key)?;
         let prepared = self.policies.get(policy)?;
-        self.asker.ask(prepared.refund(key, units, at)).await.and_then(|value| reply::count(&value))
+        self.dispatcher.dispatch(prepared.refund(key, units, at)).await.and_then(|value| reply::count(&value))
     }
 
-    fn prepare(&self, policy: &Policy, key: &[u8], request: &Request) -> Result<Arc<Prepared>, StoreError> {
+    fn prepare(&self, policy: &Policy, key: &[u8], request: &Request) -> Result<Arc<RedisPolicy>, StoreError> {
         StoreError::check_key(key)?;
         check_request(request)?;
         self.policies.get(policy)
     }
 
     /// Returns the server's decision, or the stand-in's if the server did not answer, and counts it.
-    pub(crate) fn decided(
+    pub(crate) fn count_or_stand_in(
         &self,
         answer: Result<Decision, StoreError>,
         standin: impl FnOnce() -> Result<Decision, StoreError>,
     ) -> Result<Decision, StoreError> {
-        let decision = or_else(answer, standin)?;
-        self.asker.shared.counters.decided(decision.source);
+        let decision = or_stand_in(answer, standin)?;
+        self.dispatcher.context.counters.count_decision(decision.source);
         Ok(decision)
     }
 }
 
 /// Returns the answer, or the result of `standin` if the home did not answer.
-pub(crate) fn or_else<T>(
+pub(crate) fn or_stand_in<T>(
     answer: Result<T, StoreError>,
     standin: impl FnOnce() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {

@@ -9,7 +9,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::error::OpenError;
+use crate::error::RedisOpenError;
 
 /// Certificates in PEM, as given in the settings.
 #[derive(Clone, Default)]
@@ -17,40 +17,40 @@ pub(crate) struct Certificates {
     /// Replaces the public roots.
     pub(crate) authority: Option<Vec<u8>>,
     /// The client certificate chain and its private key.
-    pub(crate) own: Option<(Vec<u8>, Vec<u8>)>,
+    pub(crate) client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Certificates {
-    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, OpenError> {
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, RedisOpenError> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| OpenError::Tls(format!("a TLS version: {error}")))?
+            .map_err(|error| RedisOpenError::Tls(format!("a TLS version: {error}")))?
             .with_root_certificates(self.roots()?);
-        let Some((chain, key)) = &self.own else { return Ok(Arc::new(builder.with_no_client_auth())) };
+        let Some((chain, key)) = &self.client else { return Ok(Arc::new(builder.with_no_client_auth())) };
         let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|_| OpenError::Tls("a private key in PEM for the client certificate".into()))?;
+            .map_err(|_| RedisOpenError::Tls("a private key in PEM for the client certificate".into()))?;
         let config = builder
             .with_client_auth_cert(certificates(chain, "a client certificate in PEM")?, key)
-            .map_err(|error| OpenError::Tls(format!("a client certificate and its key: {error}")))?;
+            .map_err(|error| RedisOpenError::Tls(format!("a client certificate and its key: {error}")))?;
         Ok(Arc::new(config))
     }
 
-    fn roots(&self) -> Result<RootCertStore, OpenError> {
+    fn roots(&self) -> Result<RootCertStore, RedisOpenError> {
         let Some(authority) = &self.authority else {
             return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
         };
         let mut roots = RootCertStore::empty();
         for certificate in certificates(authority, "certificates of an authority in PEM")? {
-            roots.add(certificate).map_err(|error| OpenError::Tls(format!("a certificate to trust: {error}")))?;
+            roots.add(certificate).map_err(|error| RedisOpenError::Tls(format!("a certificate to trust: {error}")))?;
         }
         Ok(roots)
     }
 }
 
-fn certificates(pem: &[u8], expected: &str) -> Result<Vec<CertificateDer<'static>>, OpenError> {
+fn certificates(pem: &[u8], expected: &str) -> Result<Vec<CertificateDer<'static>>, RedisOpenError> {
     let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match parsed {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(OpenError::Tls(expected.into())),
+        _ => Err(RedisOpenError::Tls(expected.into())),
     }
 }

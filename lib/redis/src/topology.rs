@@ -4,34 +4,34 @@ use std::sync::Arc;
 
 use redis::{Pipeline, Value};
 
-use crate::link::{Core, Link, Shared};
+use crate::link::{Link, LinkContext, LinkCore};
 use crate::slot::SLOTS;
-use crate::url::Node;
+use crate::url::RedisNode;
 
-const NOBODY: u16 = u16::MAX;
+const NO_NODE: u16 = u16::MAX;
 
 /// Which node owns which slot.
 #[derive(Clone, Default)]
-pub(crate) struct Map {
+pub(crate) struct SlotMap {
     /// The index in `links` of each slot's node; empty until the slots are known.
     slots: Vec<u16>,
     pub(crate) links: Vec<Link>,
     /// Nodes without a link that can be queried for the slots.
-    pub(crate) replicas: Vec<Node>,
+    pub(crate) replicas: Vec<RedisNode>,
 }
 
 /// A range of slots: first, last, primary, replicas.
-pub(crate) type Range = (u16, u16, Node, Vec<Node>);
+pub(crate) type SlotRange = (u16, u16, RedisNode, Vec<RedisNode>);
 
-impl Map {
+impl SlotMap {
     /// Creates a map from the ranges that a node reported; links to the same nodes are kept.
-    pub(crate) fn new(shared: &Arc<Shared>, ranges: Vec<Range>, links: &[Link]) -> Self {
-        let mut map = Self { slots: vec![NOBODY; SLOTS], ..Self::default() };
+    pub(crate) fn new(context: &Arc<LinkContext>, ranges: Vec<SlotRange>, links: &[Link]) -> Self {
+        let mut map = Self { slots: vec![NO_NODE; SLOTS], ..Self::default() };
         for (first, last, primary, replicas) in ranges {
             let known = map.links.iter().position(|link| link.core.node == primary);
             let place = known.unwrap_or_else(|| {
                 let kept = links.iter().find(|link| link.core.node == primary).cloned();
-                map.links.push(kept.unwrap_or_else(|| Link::new(shared, primary)));
+                map.links.push(kept.unwrap_or_else(|| Link::new(context, primary)));
                 map.links.len() - 1
             });
             for slot in map.slots.iter_mut().take(usize::from(last) + 1).skip(first.into()) {
@@ -51,7 +51,7 @@ impl Map {
         self.links.get(usize::from(place)).cloned()
     }
 
-    pub(crate) fn link_to(&self, node: &Node) -> Option<Link> {
+    pub(crate) fn link_to(&self, node: &RedisNode) -> Option<Link> {
         self.links.iter().find(|link| link.core.node == *node).cloned()
     }
 
@@ -77,19 +77,19 @@ impl Map {
 }
 
 /// Queries a node for the slots.
-pub(crate) async fn ask_slots(core: &Core) -> Result<Vec<Range>, String> {
+pub(crate) async fn query_slots(core: &LinkCore) -> Result<Vec<SlotRange>, String> {
     let mut pipeline = Pipeline::with_capacity(1);
     pipeline.cmd("CLUSTER").arg("SLOTS");
-    match core.ask(&pipeline).await.map_err(|closed| closed.to_string())?.first() {
+    match core.query(&pipeline).await.map_err(|failure| failure.to_string())?.first() {
         Some(Value::Array(ranges)) if !ranges.is_empty() => {
-            let parsed: Option<Vec<Range>> = ranges.iter().map(|range| parse(core, range)).collect();
+            let parsed: Option<Vec<SlotRange>> = ranges.iter().map(|range| parse(core, range)).collect();
             parsed.ok_or_else(|| "expected ranges of slots from CLUSTER SLOTS".into())
         }
         other => Err(format!("expected ranges of slots from CLUSTER SLOTS, found {other:?}")),
     }
 }
 
-fn parse(core: &Core, range: &Value) -> Option<Range> {
+fn parse(core: &LinkCore, range: &Value) -> Option<SlotRange> {
     let Value::Array(parts) = range else { return None };
     let [Value::Int(first), Value::Int(last), primary, replicas @ ..] = parts.as_slice() else { return None };
     let in_range = |slot: i64| u16::try_from(slot).ok().filter(|slot| usize::from(*slot) < SLOTS);
@@ -98,17 +98,17 @@ fn parse(core: &Core, range: &Value) -> Option<Range> {
 }
 
 /// Parses a node as CLUSTER SLOTS reports it: host, port, id. A missing host is that of the node that was queried.
-fn node(core: &Core, node: &Value) -> Option<Node> {
+fn node(core: &LinkCore, node: &Value) -> Option<RedisNode> {
     let Value::Array(parts) = node else { return None };
     let [host, Value::Int(port), ..] = parts.as_slice() else { return None };
     let port = u16::try_from(*port).ok()?;
-    let told = match host {
+    let reported = match host {
         Value::BulkString(host) => std::str::from_utf8(host).ok().filter(|host| !host.is_empty() && *host != "?"),
         _ => None,
     };
-    match (told, &core.node) {
-        (Some(host), _) => Some(core.shared.settings.mapped(Node::Tcp(host.into(), port))),
-        (None, Node::Tcp(asked, _)) => Some(Node::Tcp(asked.clone(), port)),
-        (None, Node::Unix(_)) => None,
+    match (reported, &core.node) {
+        (Some(host), _) => Some(core.context.settings.mapped(RedisNode::Tcp(host.into(), port))),
+        (None, RedisNode::Tcp(queried, _)) => Some(RedisNode::Tcp(queried.clone(), port)),
+        (None, RedisNode::Unix(_)) => None,
     }
 }

@@ -25,11 +25,11 @@
 
 use redis::ServerError;
 
-use crate::url::{Node, node};
+use crate::url::{RedisNode, node};
 
 /// The reason why a call or a batch has no answer.
 #[derive(Clone, Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum CallFailure {
     /// The server answered with an error.
     Server(ServerError),
     /// The server answered with an error; holds an extended message.
@@ -42,13 +42,13 @@ pub(crate) enum Trouble {
 
 /// What to do about an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ErrorVerdict {
     /// The script or function is missing.
     Missing,
-    /// Send the call to this address, always from now on (`Moved`) or only this time (`Asked`). Without a host, the
+    /// Send the call to this address, always from now on (`Moved`) or only this time (`Ask`). Without a host, the
     /// address has the host of the node that answered.
-    Moved(Place),
-    Asked(Place),
+    Moved(RedirectAddress),
+    Ask(RedirectAddress),
     /// The condition is temporary.
     Wait,
     /// The condition is temporary, but needs another connection or another node.
@@ -63,33 +63,33 @@ pub(crate) enum Verdict {
 
 /// The address in a redirection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RedirectAddress {
     pub(crate) slot: u16,
     pub(crate) host: Option<String>,
     pub(crate) port: u16,
 }
 
-pub(crate) fn verdict(error: &ServerError) -> Verdict {
+pub(crate) fn verdict(error: &ServerError) -> ErrorVerdict {
     let details = error.details().unwrap_or_default();
     match error.code() {
-        "NOSCRIPT" => Verdict::Missing,
-        "ERR" if is_missing_function(details) => Verdict::Missing,
+        "NOSCRIPT" => ErrorVerdict::Missing,
+        "ERR" if is_missing_function(details) => ErrorVerdict::Missing,
         // The user may call our functions and scripts, but not the commands that they use.
-        "ERR" if details.starts_with("ACL failure") => Verdict::Unable,
-        "MOVED" => redirection(details).map_or(Verdict::Wrong, Verdict::Moved),
-        "ASK" => redirection(details).map_or(Verdict::Wrong, Verdict::Asked),
-        "TRYAGAIN" | "LOADING" | "BUSY" => Verdict::Wait,
-        "CLUSTERDOWN" | "MASTERDOWN" | "READONLY" => Verdict::Elsewhere,
-        "OOM" | "NOPERM" | "NOAUTH" | "WRONGPASS" | "MISCONF" | "NOREPLICAS" => Verdict::Unable,
-        _ => Verdict::Wrong,
+        "ERR" if details.starts_with("ACL failure") => ErrorVerdict::Unable,
+        "MOVED" => redirection(details).map_or(ErrorVerdict::Wrong, ErrorVerdict::Moved),
+        "ASK" => redirection(details).map_or(ErrorVerdict::Wrong, ErrorVerdict::Ask),
+        "TRYAGAIN" | "LOADING" | "BUSY" => ErrorVerdict::Wait,
+        "CLUSTERDOWN" | "MASTERDOWN" | "READONLY" => ErrorVerdict::Elsewhere,
+        "OOM" | "NOPERM" | "NOAUTH" | "WRONGPASS" | "MISCONF" | "NOREPLICAS" => ErrorVerdict::Unable,
+        _ => ErrorVerdict::Wrong,
     }
 }
 
 /// Like [`verdict`], for the Tollgate server's own commands.
-pub(crate) fn command_verdict(error: &ServerError) -> Verdict {
+pub(crate) fn command_verdict(error: &ServerError) -> ErrorVerdict {
     match error.code() {
-        "ERR" | "NOSCRIPT" | "NOAUTH" | "NOPERM" | "WRONGPASS" => Verdict::Wrong,
-        "UNAVAILABLE" => Verdict::Unsure,
+        "ERR" | "NOSCRIPT" | "NOAUTH" | "NOPERM" | "WRONGPASS" => ErrorVerdict::Wrong,
+        "UNAVAILABLE" => ErrorVerdict::Unsure,
         _ => verdict(error),
     }
 }
@@ -122,16 +122,16 @@ pub(crate) fn words(error: &ServerError) -> String {
 }
 
 /// Parses `3999 127.0.0.1:6381`. The host is empty if the node does not know its own.
-fn redirection(details: &str) -> Option<Place> {
+fn redirection(details: &str) -> Option<RedirectAddress> {
     let (slot, address) = details.split_once(' ')?;
     let slot = slot.parse().ok()?;
     let (host, port) = address.trim().rsplit_once(':')?;
     let port = port.parse().ok()?;
     let host = match node(&format!("[{host}]:{port}"), port) {
-        Ok(Node::Tcp(host, _)) if host != "?" => Some(host),
+        Ok(RedisNode::Tcp(host, _)) if host != "?" => Some(host),
         _ => None,
     };
-    Some(Place { slot, host, port })
+    Some(RedirectAddress { slot, host, port })
 }
 
 #[cfg(test)]
@@ -146,43 +146,43 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_judged_as_the_table_says() {
-        let there = |host: Option<&str>| Place { slot: 3999, host: host.map(Into::into), port: 6381 };
+    fn errors_are_classified_as_the_table_says() {
+        let there = |host: Option<&str>| RedirectAddress { slot: 3999, host: host.map(Into::into), port: 6381 };
         let rows = [
-            ("NOSCRIPT No matching script. Please use EVAL.", Verdict::Missing),
-            ("NOSCRIPT No matching script.", Verdict::Missing),
-            ("ERR Function not found", Verdict::Missing),
-            ("MOVED 3999 127.0.0.1:6381", Verdict::Moved(there(Some("127.0.0.1")))),
-            ("MOVED 3999 :6381", Verdict::Moved(there(None))),
-            ("MOVED 3999 ?:6381", Verdict::Moved(there(None))),
-            ("ASK 3999 2001:db8::1:6381", Verdict::Asked(there(Some("2001:db8::1")))),
-            ("TRYAGAIN Multiple keys request during rehashing of slot", Verdict::Wait),
-            ("LOADING Redis is loading the dataset in memory", Verdict::Wait),
-            ("BUSY Redis is busy running a script.", Verdict::Wait),
-            ("CLUSTERDOWN The cluster is down", Verdict::Elsewhere),
-            ("READONLY You can't write against a read only replica.", Verdict::Elsewhere),
-            ("OOM command not allowed when used memory > 'maxmemory'.", Verdict::Unable),
-            ("NOPERM this user has no permissions", Verdict::Unable),
-            ("MISCONF Redis is configured to save RDB snapshots", Verdict::Unable),
-            ("NOREPLICAS Not enough good replicas to write.", Verdict::Unable),
-            ("WRONGTYPE Operation against a key", Verdict::Wrong),
-            ("ERR argument: expected a cost", Verdict::Wrong),
-            ("CROSSSLOT Keys in request don't hash to the same slot", Verdict::Wrong),
+            ("NOSCRIPT No matching script. Please use EVAL.", ErrorVerdict::Missing),
+            ("NOSCRIPT No matching script.", ErrorVerdict::Missing),
+            ("ERR Function not found", ErrorVerdict::Missing),
+            ("MOVED 3999 127.0.0.1:6381", ErrorVerdict::Moved(there(Some("127.0.0.1")))),
+            ("MOVED 3999 :6381", ErrorVerdict::Moved(there(None))),
+            ("MOVED 3999 ?:6381", ErrorVerdict::Moved(there(None))),
+            ("ASK 3999 2001:db8::1:6381", ErrorVerdict::Ask(there(Some("2001:db8::1")))),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", ErrorVerdict::Wait),
+            ("LOADING Redis is loading the dataset in memory", ErrorVerdict::Wait),
+            ("BUSY Redis is busy running a script.", ErrorVerdict::Wait),
+            ("CLUSTERDOWN The cluster is down", ErrorVerdict::Elsewhere),
+            ("READONLY You can't write against a read only replica.", ErrorVerdict::Elsewhere),
+            ("OOM command not allowed when used memory > 'maxmemory'.", ErrorVerdict::Unable),
+            ("NOPERM this user has no permissions", ErrorVerdict::Unable),
+            ("MISCONF Redis is configured to save RDB snapshots", ErrorVerdict::Unable),
+            ("NOREPLICAS Not enough good replicas to write.", ErrorVerdict::Unable),
+            ("WRONGTYPE Operation against a key", ErrorVerdict::Wrong),
+            ("ERR argument: expected a cost", ErrorVerdict::Wrong),
+            ("CROSSSLOT Keys in request don't hash to the same slot", ErrorVerdict::Wrong),
         ];
         for (line, expected) in rows {
             assert_eq!(verdict(&error(line)), expected, "{line}");
         }
         let commands = [
-            ("NOAUTH expected a token with scope reset", Verdict::Wrong),
-            ("NOPERM expected a token with scope reset", Verdict::Wrong),
-            ("WRONGPASS expected another token", Verdict::Wrong),
-            ("ERR policy: column 3: expected a unit", Verdict::Wrong),
-            ("ERR Function not found", Verdict::Wrong),
-            ("NOSCRIPT no such script", Verdict::Wrong),
-            ("WRONGTYPE expected a key of ours", Verdict::Wrong),
-            ("UNAVAILABLE the store did not answer", Verdict::Unsure),
-            ("OOM the store is full", Verdict::Unable),
-            ("LOADING the data is read", Verdict::Wait),
+            ("NOAUTH expected a token with scope reset", ErrorVerdict::Wrong),
+            ("NOPERM expected a token with scope reset", ErrorVerdict::Wrong),
+            ("WRONGPASS expected another token", ErrorVerdict::Wrong),
+            ("ERR policy: column 3: expected a unit", ErrorVerdict::Wrong),
+            ("ERR Function not found", ErrorVerdict::Wrong),
+            ("NOSCRIPT no such script", ErrorVerdict::Wrong),
+            ("WRONGTYPE expected a key of ours", ErrorVerdict::Wrong),
+            ("UNAVAILABLE the store did not answer", ErrorVerdict::Unsure),
+            ("OOM the store is full", ErrorVerdict::Unable),
+            ("LOADING the data is read", ErrorVerdict::Wait),
         ];
         for (line, expected) in commands {
             assert_eq!(command_verdict(&error(line)), expected, "{line}");

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use tollgate::{Gate, Manual, Timestamp};
+use tollgate::{Gate, ManualClock, Timestamp};
 
 const LOG: &str = include_str!("../../../examples/access_log.txt");
 
 fn main() -> Result<(), tollgate::Error> {
-    let clock = Manual::default();
+    let clock = ManualClock::default();
     let gate = Gate::builder().policy("60/min").clock(clock.clone()).build()?;
 
     let lines: Vec<(u64, &str)> = LOG.lines().filter_map(second_and_address).collect();

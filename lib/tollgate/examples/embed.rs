@@ -3,10 +3,10 @@
 //! `cargo run --example embed`. Its clock is set by hand, so that it prints the same every time and
 //! takes no time; `Gate::memory("3/min")` would decide by the process's own clock.
 
-use tollgate::{Gate, Manual, Micros, Wait};
+use tollgate::{Gate, ManualClock, Micros, Wait};
 
 fn main() -> Result<(), tollgate::Error> {
-    let clock = Manual::default();
+    let clock = ManualClock::default();
     let gate = Gate::builder().policy("3/min").clock(clock.clone()).build()?;
 
     println!("3/min, a request every 10 seconds");

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --example policies`.
 
-use tollgate::{Error, Gate, Manual, Together};
+use tollgate::{Error, Gate, JointDecision, ManualClock};
 
 /// One store for all policies: they share its memory and its clock, never their counters.
 struct Limits {
@@ -19,14 +19,14 @@ impl Limits {
             .named("team", "6/min, 100/h")
             .named("login", "5/h")
             // Leave this out to decide by the process's own clock.
-            .clock(Manual::default())
+            .clock(ManualClock::default())
             .build()?;
         let named = |name| gate.policy(name).ok_or(Error::NoPolicy);
         Ok(Self { users: named("user")?, teams: named("team")?, logins: named("login")? })
     }
 
     /// A request costs its user one unit and its team one.
-    fn request(&self, user: &str, team: &str) -> Result<Together, Error> {
+    fn request(&self, user: &str, team: &str) -> Result<JointDecision, Error> {
         Ok(self.users.check_all(&[self.users.ask(user), self.teams.ask(team)])?)
     }
 }

@@ -11,8 +11,8 @@ use crate::gate::Gate;
 /// A builder for a [`Gate`]: see [`Gate::builder`].
 ///
 /// ```
-/// use tollgate::{Gate, Manual, Micros};
-/// let clock = Manual::default();
+/// use tollgate::{Gate, ManualClock, Micros};
+/// let clock = ManualClock::default();
 /// let gate = Gate::builder()
 ///     .named("login", "5/min")
 ///     .named("search", "10/s gcra burst=20")
@@ -27,14 +27,14 @@ use crate::gate::Gate;
 /// # Ok::<(), tollgate::Error>(())
 /// ```
 #[derive(Default)]
-pub struct Builder {
+pub struct GateBuilder {
     policies: Vec<Result<Policy, Error>>,
     cap: Option<usize>,
     clock: Option<Box<dyn Clock>>,
     snapshot: Option<PathBuf>,
 }
 
-impl Builder {
+impl GateBuilder {
     /// Adds a policy without a name, parsed from this text.
     #[must_use]
     pub fn policy(self, text: &str) -> Self {

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tollgate_kernel::{Cost, Decision, Detail, Policy, Request, StoreError, Timestamp, Together};
-use tollgate_memory::{Memory, Prepared, Stats};
+use tollgate_kernel::{Cost, Decision, Detail, JointDecision, Policy, Request, StoreError, Timestamp};
+use tollgate_memory::{Memory, MemoryPolicy, MemoryStats};
 
-use crate::ask::Ask;
-use crate::builder::Builder;
+use crate::builder::GateBuilder;
 use crate::error::Error;
+use crate::request::GateRequest;
 
 /// A policy that keys are checked against. Clones share their state.
 ///
@@ -25,9 +25,9 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Gate {
     memory: Memory,
-    prepared: Prepared,
+    prepared: MemoryPolicy,
     /// The policies that [`Gate::policy`] searches.
-    policies: Arc<[Prepared]>,
+    policies: Arc<[MemoryPolicy]>,
 }
 
 impl Gate {
@@ -37,11 +37,11 @@ impl Gate {
     }
 
     /// Returns a builder for a gate with several named policies, another memory cap or clock, or a snapshot.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> GateBuilder {
+        GateBuilder::default()
     }
 
-    pub(crate) fn over(memory: Memory, prepared: Prepared, policies: Arc<[Prepared]>) -> Self {
+    pub(crate) fn over(memory: Memory, prepared: MemoryPolicy, policies: Arc<[MemoryPolicy]>) -> Self {
         Self { memory, prepared, policies }
     }
 
@@ -57,8 +57,8 @@ impl Gate {
     }
 
     /// Starts a request with its own cost or mode.
-    pub fn ask<'a, K: AsRef<[u8]> + ?Sized>(&'a self, key: &'a K) -> Ask<'a> {
-        Ask::new(self, key.as_ref())
+    pub fn ask<'a, K: AsRef<[u8]> + ?Sized>(&'a self, key: &'a K) -> GateRequest<'a> {
+        GateRequest::new(self, key.as_ref())
     }
 
     /// Decides the given request, and charges what it grants unless it is a peek.
@@ -117,19 +117,19 @@ impl Gate {
     /// assert_eq!(users.peek("alice")?.remaining, 9);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn check_all(&self, asks: &[Ask<'_>]) -> Result<Together, StoreError> {
-        let mut items = Vec::with_capacity(asks.len());
-        for ask in asks {
-            if !self.memory.same(&ask.gate().memory) {
+    pub fn check_all(&self, requests: &[GateRequest<'_>]) -> Result<JointDecision, StoreError> {
+        let mut items = Vec::with_capacity(requests.len());
+        for request in requests {
+            if !self.memory.same(&request.gate().memory) {
                 return Err(StoreError::OtherHome);
             }
-            items.push((ask.gate().prepared(), ask.key(), ask.units()?));
+            items.push((request.gate().prepared(), request.key(), request.units()?));
         }
         self.memory.check_all(&items)
     }
 
     /// Writes all keys of the store to a file, which is replaced atomically. Other threads may check meanwhile. Returns
-    /// the number of keys written. [`Builder::restore`] reads the file.
+    /// the number of keys written. [`GateBuilder::restore`] reads the file.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<usize, Error> {
         Ok(self.memory.save(path)?)
     }
@@ -151,12 +151,12 @@ impl Gate {
     }
 
     /// Returns the number of keys and bytes in the store, and how often the memory cap took effect.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> MemoryStats {
         self.memory.stats()
     }
 
     #[inline]
-    pub(crate) fn prepared(&self) -> &Prepared {
+    pub(crate) fn prepared(&self) -> &MemoryPolicy {
         &self.prepared
     }
 }

@@ -16,28 +16,30 @@
 //! | file | what it is |
 //! |---|---|
 //! | `gate.rs` | the gate: check, peek, reset, refund, many keys, several requests together |
-//! | `ask.rs` | a request with a cost and a mode |
+//! | `request.rs` | a request with a cost and a mode |
 //! | `builder.rs` | policies by name, cap, clock, snapshot |
-//! | `rolling.rs` | the limiter of seed 004 with its own option names |
+//! | `rolling.rs` | the rolling limiter with modes, with its own option names |
 //! | `error.rs` | errors in building or saving a gate |
 
-mod ask;
 mod builder;
 mod error;
 mod gate;
+mod request;
 mod rolling;
 
-pub use ask::Ask;
-pub use builder::Builder;
+pub use builder::GateBuilder;
 pub use error::Error;
 pub use gate::Gate;
-pub use rolling::Rolling;
+pub use request::GateRequest;
+pub use rolling::RollingLimiter;
 pub use tollgate_dialects::{RollingLimit, RollingOptions, RollingResult};
 pub use tollgate_kernel::{
-    Clock, Cost, Decision, Detail, Item, Micros, Mode, OnError, Policy, PolicyError, Reply, Request, Source, Store,
-    StoreError, TextError, Timestamp, Together, Wait,
+    Clock, Cost, Decision, Detail, JointDecision, KeyCheck, Micros, Mode, OnError, Policy, PolicyError, Reply, Request,
+    Source, Store, StoreError, TextError, Timestamp, Wait,
 };
-pub use tollgate_memory::{Cached, DEFAULT_CAP, MAX_CAP, MIN_CAP, Manual, Memory, Monotonic, SnapshotError, Stats};
+pub use tollgate_memory::{
+    CachedClock, DEFAULT_CAP, MAX_CAP, MIN_CAP, ManualClock, Memory, MemoryStats, MonotonicClock, SnapshotError,
+};
 /// The store on Redis and Valkey, and the client of the Tollgate server, for limits that many processes share:
 /// `redis::Redis::builder("tollgate://127.0.0.1:7379")`.
 #[cfg(feature = "redis")]

@@ -1,31 +1,31 @@
-//! The limiter of seed 004 with its own option names (interval, maxInInterval, minDifference, buckets, mode, namespace
-//! and limits) and its own results.
+//! The rolling limiter with modes, with its own option names (interval, maxInInterval, minDifference, buckets, mode,
+//! namespace and limits) and its own results.
 
 use tollgate_dialects::{RollingOptions, RollingResult};
 use tollgate_kernel::{Cell, Cost, Request, StoreError, decide_with};
-use tollgate_memory::{DEFAULT_CAP, Memory, Prepared};
+use tollgate_memory::{DEFAULT_CAP, Memory, MemoryPolicy};
 
 use crate::error::Error;
 
 /// A rolling limiter over an embedded store. Clones share their state.
 ///
 /// ```
-/// use tollgate::{Micros, Mode, Rolling, RollingLimit, RollingOptions};
+/// use tollgate::{Micros, Mode, RollingLimit, RollingLimiter, RollingOptions};
 /// let minute = RollingLimit::new(Micros::from_secs(60), 100).min_difference(Micros::new(0)).buckets(10_000);
 /// let hour = RollingLimit::new(Micros::from_secs(3_600), 1_000);
-/// let limiter = Rolling::memory(&RollingOptions::list([hour, minute]).namespace("mails").mode(Mode::Nary))?;
+/// let limiter = RollingLimiter::memory(&RollingOptions::list([hour, minute]).namespace("mails").mode(Mode::Nary))?;
 /// let result = limiter.attempt("alice", 120)?;
 /// assert_eq!((result.acknowledged, result.actions_remaining), (100, 0));
 /// # Ok::<(), tollgate::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Rolling {
+pub struct RollingLimiter {
     memory: Memory,
-    prepared: Prepared,
+    prepared: MemoryPolicy,
     namespace: Vec<u8>,
 }
 
-impl Rolling {
+impl RollingLimiter {
     /// Creates a limiter with these options over its own store of at most 64 MiB.
     pub fn memory(options: &RollingOptions) -> Result<Self, Error> {
         Self::over(&Memory::new(DEFAULT_CAP), options)

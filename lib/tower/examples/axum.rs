@@ -13,9 +13,9 @@ use common::{Curl, Failure};
 use http::{HeaderMap, Method, StatusCode};
 use tollgate::Gate;
 use tollgate_tower::testing::TestClock;
-use tollgate_tower::{ClientIp, GateLayer, Settle, Token, skip};
+use tollgate_tower::{ClientIp, GateLayer, Settlement, TokenKey, skip};
 
-/// For everybody, by address; for searches also by token; for logins also by how many failed.
+/// Limits all requests by address, searches also by token, and logins also by how many failed.
 const EVERYBODY: &str = "20/min name=address";
 const SEARCHES: &str = "2/min name=search";
 const LOGINS: &str = "3/h name=login";
@@ -25,17 +25,17 @@ fn app(everybody: Gate, searches: Gate, logins: Gate) -> Router {
         .key(ClientIp::peer())
         .skip(skip::paths(["/healthz"]))
         .skip(skip::preflight)
-        .route("/reports/*", |toll| toll.cost(|_| 10));
+        .route("/reports/*", |route| route.cost(|_| 10));
 
-    // Whoever has no token is told so by 400; nobody is limited as somebody else.
-    let searches = GateLayer::new(searches).key(Token::bearer());
+    // A request without a token is answered 400, so it never falls under another client's limit.
+    let searches = GateLayer::new(searches).key(TokenKey::bearer());
 
     // A login costs nothing while there is room. One that failed is counted. Logins that are under way together see
     // the same room: then more than three fail at once, all of them count, and the layer outside has its limit too.
     // Stricter is to charge all and give back what did not fail: see docs/tower/settling.md.
     let failed = |status, _: &HeaderMap| match status {
-        StatusCode::UNAUTHORIZED => Settle::Charge(1),
-        _ => Settle::Keep,
+        StatusCode::UNAUTHORIZED => Settlement::Charge(1),
+        _ => Settlement::Keep,
     };
     let logins = GateLayer::new(logins).key(ClientIp::peer()).look_first().settle(failed);
 
@@ -61,7 +61,7 @@ async fn main() -> Result<(), Failure> {
         let app = app(Gate::memory(EVERYBODY)?, Gate::memory(SEARCHES)?, Gate::memory(LOGINS)?);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
         println!("curl -i http://{}/", listener.local_addr()?);
-        // Without the connect info nobody knows who asks, and all is answered 500.
+        // Without the connect info the peer's address is unknown, and every request is answered 500.
         return Ok(axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?);
     }
     show().await
@@ -83,7 +83,7 @@ async fn show() -> Result<(), Failure> {
     assert!(curl.get("/reports/1").await?.says(r#"ratelimit: "address";r=9;t=60"#));
     assert!(curl.get("/healthz").await?.lines().iter().all(|line| !line.starts_with("ratelimit")));
 
-    // Two layers: both say how they stand, and a search costs a unit of each.
+    // Two layers: the response has the fields of both, and a search costs a unit of each.
     let search = async |token| curl.ask(Method::GET, "/search", &[("authorization", token)]).await;
     assert_eq!(search("Bearer alice").await?.status(), "200 OK");
     assert!(search("Bearer alice").await?.says(r#"ratelimit: "search";r=0;t=60"#));
@@ -94,7 +94,7 @@ async fn show() -> Result<(), Failure> {
     assert_eq!(search("Bearer bob").await?.status(), "200 OK");
     assert_eq!(curl.get("/search").await?.status(), "400 Bad Request");
 
-    // A right password costs nothing, however often; three wrong ones close the door.
+    // A right password costs nothing, however often; after three wrong ones all are refused.
     clock.advance(std::time::Duration::from_secs(60));
     let login = async |password| curl.ask(Method::POST, "/login", &[("x-password", password)]).await;
     for _ in 0..4 {

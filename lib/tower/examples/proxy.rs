@@ -35,7 +35,7 @@ async fn proxy(listener: TcpListener, gate: Gate, upstream: SocketAddr) -> Resul
     let service = GateLayer::new(gate).key(ClientIp::peer()).layer(passing);
     loop {
         let (stream, peer) = listener.accept().await?;
-        // hyper does not tell requests whom they come from, so we do.
+        // hyper does not store the peer's address in requests, so this does.
         let told = MapRequest::new(service.clone(), move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
             request
@@ -56,7 +56,7 @@ async fn pass(
     *request.version_mut() = Version::HTTP_11;
     forget_connection(request.headers_mut());
     if let Some(Peer(peer)) = request.extensions().get().copied() {
-        // Behind what the request already has: readers who trust this proxy read from the right.
+        // Appended to what the request already has: services that trust this proxy read from the right.
         let client = HeaderValue::try_from(peer.ip().to_string())?;
         request.headers_mut().append(HeaderName::from_static("x-forwarded-for"), client);
     }
@@ -85,7 +85,7 @@ async fn main() -> Result<(), Failure> {
     proxy(listener, Gate::memory("100/min")?, upstream.parse()?).await
 }
 
-/// A service that sends back what it gets, asked through the proxy.
+/// A service that sends back what it receives, called through the proxy.
 async fn show() -> Result<(), Failure> {
     let echo = axum::Router::new().fallback(async |request: axum::extract::Request| {
         let client = request.headers().get("x-forwarded-for").cloned();
@@ -114,7 +114,7 @@ async fn show() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each piece comes back before the next one is sent: nobody on the way waits for the end of a body.
+/// Each piece comes back before the next one is sent: the proxy does not wait for the end of a body.
 async fn stream(server: SocketAddr) -> Result<(), Failure> {
     use http_body_util::{BodyExt, StreamBody};
     use hyper::body::{Bytes, Frame};

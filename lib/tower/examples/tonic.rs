@@ -23,7 +23,7 @@ const CALLS: &str = "2/10s name=calls";
 async fn serve(gate: Gate, listener: TcpListener) -> Result<(), tonic::transport::Error> {
     let (_, health) = tonic_health::server::health_reporter();
     Server::builder()
-        // tonic tells the peer's address; the feature `grpc` reads it.
+        // tonic provides the peer's address; the feature `grpc` reads it.
         .layer(GateLayer::new(gate).key(ClientIp::peer()))
         .add_service(health)
         .serve_with_incoming(TcpListenerStream::new(listener))

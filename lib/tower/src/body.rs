@@ -12,28 +12,28 @@ pin_project! {
     #[derive(Debug)]
     pub struct GateBody<B> {
         #[pin]
-        kind: Kind<B>,
+        kind: GateBodyKind<B>,
     }
 }
 
 pin_project! {
-    #[project = Projected]
+    #[project = GateBodyProjection]
     #[derive(Debug)]
-    enum Kind<B> {
+    enum GateBodyKind<B> {
         Service { #[pin] body: B },
-        Own { bytes: Option<Bytes> },
+        Layer { bytes: Option<Bytes> },
     }
 }
 
 impl<B> GateBody<B> {
     /// Wraps the service's body.
-    pub(crate) fn service(body: B) -> Self {
-        Self { kind: Kind::Service { body } }
+    pub(crate) fn from_service(body: B) -> Self {
+        Self { kind: GateBodyKind::Service { body } }
     }
 
     /// Creates the layer's own body.
-    pub(crate) fn own(bytes: Bytes) -> Self {
-        Self { kind: Kind::Own { bytes: Some(bytes).filter(|bytes| !bytes.is_empty()) } }
+    pub(crate) fn from_layer(bytes: Bytes) -> Self {
+        Self { kind: GateBodyKind::Layer { bytes: Some(bytes).filter(|bytes| !bytes.is_empty()) } }
     }
 }
 
@@ -43,22 +43,22 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.project().kind.project() {
-            Projected::Service { body } => body.poll_frame(context),
-            Projected::Own { bytes } => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            GateBodyProjection::Service { body } => body.poll_frame(context),
+            GateBodyProjection::Layer { bytes } => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Service { body } => body.is_end_stream(),
-            Kind::Own { bytes } => bytes.is_none(),
+            GateBodyKind::Service { body } => body.is_end_stream(),
+            GateBodyKind::Layer { bytes } => bytes.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Service { body } => body.size_hint(),
-            Kind::Own { bytes } => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            GateBodyKind::Service { body } => body.size_hint(),
+            GateBodyKind::Layer { bytes } => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
         }
     }
 }

@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 
 use crate::key::KeyError;
-use crate::refusal::{Refusal, Why};
+use crate::refusal::{GateRefusal, RefusalReason};
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -24,47 +24,47 @@ const UNAVAILABLE: u16 = 14;
 /// Returns the content type of the response, or `None` if the request is not a gRPC call. All calls are POST
 /// requests. Other methods are not treated as calls, since a gRPC refusal has the status 200 and would look like a
 /// success.
-pub(crate) fn kind(parts: &Parts) -> Option<HeaderValue> {
+pub(crate) fn content_type(parts: &Parts) -> Option<HeaderValue> {
     const GRPC: &str = "application/grpc";
-    let asked = parts.headers.get(CONTENT_TYPE).filter(|_| parts.method == Method::POST)?;
-    let (kind, rest) = asked.as_bytes().split_at_checked(GRPC.len())?;
+    let requested = parts.headers.get(CONTENT_TYPE).filter(|_| parts.method == Method::POST)?;
+    let (kind, rest) = requested.as_bytes().split_at_checked(GRPC.len())?;
     if !kind.eq_ignore_ascii_case(GRPC.as_bytes()) {
         return None;
     }
     match rest {
         [] | [b'+' | b';' | b' ', ..] => Some(HeaderValue::from_static(GRPC)),
         // gRPC-Web has its own content types, and is answered with the same one.
-        [b'-', ..] => Some(asked.clone()),
+        [b'-', ..] => Some(requested.clone()),
         _ => None,
     }
 }
 
 /// Returns the response: 200, with the status of the call.
-pub(crate) fn response(refusal: &Refusal<'_>, kind: HeaderValue) -> Response<Bytes> {
-    let code = match refusal.why {
-        Why::Limit(_) | Why::Line(_) => RESOURCE_EXHAUSTED,
-        Why::Closed(_) => UNAVAILABLE,
-        Why::Key(KeyError::Setup(_)) => INTERNAL,
-        Why::Key(_) => INVALID_ARGUMENT,
+pub(crate) fn response(refusal: &GateRefusal<'_>, content_type: HeaderValue) -> Response<Bytes> {
+    let code = match refusal.reason {
+        RefusalReason::Limit(_) | RefusalReason::Line(_) => RESOURCE_EXHAUSTED,
+        RefusalReason::Closed(_) => UNAVAILABLE,
+        RefusalReason::Key(KeyError::Setup(_)) => INTERNAL,
+        RefusalReason::Key(_) => INVALID_ARGUMENT,
     };
     let detail = refusal.detail();
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = StatusCode::OK;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CONTENT_TYPE, content_type);
     headers.insert(STATUS, HeaderValue::from(code));
-    if let Ok(message) = HeaderValue::try_from(escaped(&detail)) {
+    if let Ok(message) = HeaderValue::try_from(percent_encoded(&detail)) {
         headers.insert(MESSAGE, message);
     }
     #[cfg(feature = "grpc")]
-    if let Some(details) = details::of(refusal, code, &detail) {
+    if let Some(details) = details::encode(refusal, code, &detail) {
         headers.insert(details::NAME, details);
     }
     response
 }
 
 /// Returns the text percent-encoded, as gRPC messages are.
-fn escaped(text: &str) -> String {
+fn percent_encoded(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -80,8 +80,8 @@ fn escaped(text: &str) -> String {
 /// `google.rpc.Status` with `RetryInfo` and `QuotaFailure`.
 #[cfg(feature = "grpc")]
 mod details {
-    use super::{HeaderName, HeaderValue, Refusal, Why};
-    use crate::verdict::Verdict;
+    use super::{GateRefusal, HeaderName, HeaderValue, RefusalReason};
+    use crate::verdict::LimiterVerdict;
     use prost::Message;
     use tollgate_kernel::Wait;
 
@@ -106,7 +106,7 @@ mod details {
     }
 
     #[derive(Clone, PartialEq, Message)]
-    struct Span {
+    struct ProtoDuration {
         #[prost(int64, tag = "1")]
         seconds: i64,
         #[prost(int32, tag = "2")]
@@ -116,7 +116,7 @@ mod details {
     #[derive(Clone, PartialEq, Message)]
     struct RetryInfo {
         #[prost(message, optional, tag = "1")]
-        retry_delay: Option<Span>,
+        retry_delay: Option<ProtoDuration>,
     }
 
     #[derive(Clone, PartialEq, Message)]
@@ -133,18 +133,18 @@ mod details {
         description: String,
     }
 
-    pub(super) fn of(refusal: &Refusal<'_>, code: u16, message: &str) -> Option<HeaderValue> {
+    pub(super) fn encode(refusal: &GateRefusal<'_>, code: u16, message: &str) -> Option<HeaderValue> {
         let verdict = refusal.verdict()?;
         let mut details = Vec::new();
         if let Some(Wait::After(wait)) = verdict.retry_after() {
             let seconds = i64::try_from(wait.get() / 1_000_000).unwrap_or(i64::MAX);
             let nanos = i32::try_from(wait.get() % 1_000_000 * 1_000).unwrap_or(0);
-            let info = RetryInfo { retry_delay: Some(Span { seconds, nanos }) };
+            let info = RetryInfo { retry_delay: Some(ProtoDuration { seconds, nanos }) };
             details.push(any("google.rpc.RetryInfo", &info));
         }
         // If the limiter could not decide, no limit was exceeded.
-        let by_limits = !matches!(refusal.why, Why::Closed(_));
-        if let (true, Verdict::Decided(_, parts), Some(policy)) = (by_limits, verdict, refusal.policy) {
+        let by_limits = !matches!(refusal.reason, RefusalReason::Closed(_));
+        if let (true, LimiterVerdict::Decided(_, parts), Some(policy)) = (by_limits, verdict, refusal.policy) {
             let limits = policy.limits().iter().zip(parts.as_slice());
             let refused = limits.filter(|(_, detail)| !detail.fits).map(|(limit, _)| limit.name());
             // The subject is the name of the limit, not the key, which the caller knows.

@@ -14,10 +14,10 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `layer.rs`, `toll.rs` | the layer, and the limits of one route |
+//! | `layer.rs`, `route_rules.rs` | the layer, and the rules of one route |
 //! | `key/` | the key under which a request is counted |
 //! | `limiter.rs`, `verdict.rs` | what decides, and its answer |
-//! | `judge.rs` | from a request's head to whether it passes |
+//! | `admission.rs` | from a request's head to whether it passes |
 //! | `service.rs`, `body.rs` | the service behind the layer, and bodies |
 //! | `refusal.rs`, `grpc.rs` | the responses to requests that do not pass |
 //! | `settle.rs` | how a response changes the charge of its request |
@@ -30,11 +30,11 @@
 //! | `timer.rs` | the clock by which requests wait |
 //! | `testing.rs`, `testing/` | a clock that tests move, requests made in process, a store that fails |
 
+mod admission;
 mod body;
 pub mod client;
 pub mod concurrency;
 mod grpc;
-mod judge;
 mod key;
 mod layer;
 mod limiter;
@@ -42,24 +42,26 @@ pub mod line;
 mod log;
 pub mod plug;
 mod refusal;
+mod route_rules;
 mod service;
 mod settle;
 pub mod skip;
 pub mod testing;
 mod timer;
-mod toll;
 mod verdict;
 
 pub use body::GateBody;
 pub use concurrency::ConcurrencyLayer;
-pub use key::{By, ClientIp, Extension, Header, Key, KeyBuf, KeyError, Or, Path, Peer, Token, by};
+pub use key::{
+    ClientIp, ExtensionKey, FallbackKey, HeaderKey, Key, KeyBuf, KeyError, KeyFn, PathKey, Peer, TokenKey, key_fn,
+};
 pub use layer::GateLayer;
-pub use limiter::{Decide, Deciding, Limiter};
-pub use line::Line;
-pub use refusal::{Refusal, Why};
-pub use service::{GateFuture, Gated};
-pub use settle::Settle;
+pub use limiter::{CustomLimiter, DecisionFuture, Limiter};
+pub use line::WaitLine;
+pub use refusal::{GateRefusal, RefusalReason};
+pub use route_rules::RouteRules;
+pub use service::{GateFuture, GateService};
+pub use settle::Settlement;
 pub use timer::{Sleep, Timer, TokioTimer};
-pub use toll::Toll;
-pub use tollgate_http::{Dialect, Fields, Names, Proxies, Reset};
-pub use verdict::{Custom, Details, Raw, Verdict};
+pub use tollgate_http::{HeaderDialect, HeaderFields, HeaderNames, Proxies, Reset};
+pub use verdict::{CustomDecision, Details, LimiterVerdict, RawReply};

@@ -1,4 +1,4 @@
-//! What decides for a layer: a gate in process, a policy over any store, or a custom limiter.
+//! The limiter of a layer: a gate in process, a policy over any store, or a custom limiter.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,45 +11,45 @@ use tollgate_kernel::{
     Cost, Decision, Micros, Mode, OnError, Policy, Request, Source, Store, StoreError, Timestamp, Wait,
 };
 
-use crate::verdict::{Custom, Details, Verdict};
+use crate::verdict::{CustomDecision, Details, LimiterVerdict};
 
 /// A pending decision of a custom limiter.
-pub type Deciding = Pin<Box<dyn Future<Output = Result<Custom, StoreError>> + Send>>;
+pub type DecisionFuture = Pin<Box<dyn Future<Output = Result<CustomDecision, StoreError>> + Send>>;
 
 /// A custom limiter: a script, another service, or anything else that allows or refuses requests.
-pub trait Decide: Send + Sync + 'static {
+pub trait CustomLimiter: Send + Sync + 'static {
     /// Decides the request with this head, key and cost, and charges what it grants.
-    fn decide(&self, parts: &Parts, key: &[u8], cost: Cost) -> Deciding;
+    fn decide(&self, parts: &Parts, key: &[u8], cost: Cost) -> DecisionFuture;
 }
 
-/// What decides for a layer. Clones share their state.
+/// The limiter of a layer: a gate, a policy over a store, or a custom one. Clones share their state.
 #[derive(Clone)]
-pub struct Limiter(Kind);
+pub struct Limiter(LimiterKind);
 
 #[derive(Clone)]
-enum Kind {
+enum LimiterKind {
     /// In process: the answer is known immediately.
     Gate(Gate),
-    Store(Arc<Over>),
-    Custom(Arc<dyn Decide>),
+    Store(Arc<StoreLimiter>),
+    Custom(Arc<dyn CustomLimiter>),
 }
 
-struct Over {
+struct StoreLimiter {
     store: Arc<dyn Store>,
     policy: Policy,
     /// Decides while the store does not answer, if the policy says so. Shared by all users of this limiter, so that
     /// they are counted together.
     local: Arc<OnceLock<Option<Gate>>>,
     /// Whether the store was checked for the permission to refund.
-    asked_refund: Arc<AtomicBool>,
+    refund_checked: Arc<AtomicBool>,
 }
 
 /// The key of the zero-unit refund that checks the permission to refund.
 const UNUSED_KEY: &[u8] = b"tollgate--unused";
 
-/// What a limiter is asked to do.
+/// A question to a limiter: the units, and whether they are charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
+pub(crate) enum LimiterQuestion {
     Charge(Cost),
     Look(Cost),
     /// Counts the units whether they fit or not, because they are already used.
@@ -65,44 +65,53 @@ impl Limiter {
 
     /// Like [`Limiter::over`], with a store that is shared with other users.
     pub fn shared(store: Arc<dyn Store>, policy: Policy) -> Self {
-        Self(Kind::Store(Arc::new(Over { store, policy, local: Arc::default(), asked_refund: Arc::default() })))
+        Self(LimiterKind::Store(Arc::new(StoreLimiter {
+            store,
+            policy,
+            local: Arc::default(),
+            refund_checked: Arc::default(),
+        })))
     }
 
     /// Creates a custom limiter.
-    pub fn custom(decide: impl Decide) -> Self {
-        Self(Kind::Custom(Arc::new(decide)))
+    pub fn custom(decide: impl CustomLimiter) -> Self {
+        Self(LimiterKind::Custom(Arc::new(decide)))
     }
 
     /// Returns the policy, or `None` for a custom limiter.
     pub fn policy(&self) -> Option<&Policy> {
         match &self.0 {
-            Kind::Gate(gate) => Some(gate.current()),
-            Kind::Store(over) => Some(&over.policy),
-            Kind::Custom(_) => None,
+            LimiterKind::Gate(gate) => Some(gate.current()),
+            LimiterKind::Store(over) => Some(&over.policy),
+            LimiterKind::Custom(_) => None,
         }
     }
 
     /// Returns the limiter with another `on_error`, which says what decides when the store fails. Stores that
     /// handle failures themselves use the `on_error` of the policy that is passed to them.
     pub(crate) fn with_on_error(self, on_error: OnError) -> Self {
-        let Kind::Store(over) = &self.0 else { return self };
+        let LimiterKind::Store(over) = &self.0 else { return self };
         let policy = over.policy.clone().with_on_error(on_error);
-        let (local, asked_refund) = (over.local.clone(), over.asked_refund.clone());
-        Self(Kind::Store(Arc::new(Over { store: over.store.clone(), policy, local, asked_refund })))
+        let (local, refund_checked) = (over.local.clone(), over.refund_checked.clone());
+        Self(LimiterKind::Store(Arc::new(StoreLimiter { store: over.store.clone(), policy, local, refund_checked })))
     }
 
     /// Returns the answer, if it is known without waiting.
     #[inline]
-    pub(crate) fn now(&self, key: &[u8], question: Question) -> Option<Result<Verdict, StoreError>> {
-        let Kind::Gate(gate) = &self.0 else { return None };
-        Some(in_process(gate, key, question))
+    pub(crate) fn verdict_now(
+        &self,
+        key: &[u8],
+        question: LimiterQuestion,
+    ) -> Option<Result<LimiterVerdict, StoreError>> {
+        let LimiterKind::Gate(gate) = &self.0 else { return None };
+        Some(decide_in_process(gate, key, question))
     }
 
-    /// Like [`Limiter::now`], but returns only the decision; `None` unless this is a gate whose policy has one
+    /// Like [`Limiter::verdict_now`], but returns only the decision; `None` unless this is a gate whose policy has one
     /// limit.
     #[inline]
-    pub(crate) fn now_of_one(&self, key: &[u8], question: Question) -> Option<Decision> {
-        let Kind::Gate(gate) = &self.0 else { return None };
+    pub(crate) fn decision_now(&self, key: &[u8], question: LimiterQuestion) -> Option<Decision> {
+        let LimiterKind::Gate(gate) = &self.0 else { return None };
         let policy = gate.current();
         if policy.limits().len() != 1 {
             return None;
@@ -111,38 +120,39 @@ impl Limiter {
     }
 
     /// Returns the answer as a future.
-    pub(crate) fn later(
+    pub(crate) fn verdict_later(
         &self,
         parts: &Parts,
         key: &[u8],
-        question: Question,
-    ) -> Pin<Box<dyn Future<Output = Result<Verdict, StoreError>> + Send>> {
+        question: LimiterQuestion,
+    ) -> Pin<Box<dyn Future<Output = Result<LimiterVerdict, StoreError>> + Send>> {
         match &self.0 {
-            Kind::Gate(gate) => Box::pin(std::future::ready(in_process(gate, key, question))),
-            Kind::Store(over) => {
+            LimiterKind::Gate(gate) => Box::pin(std::future::ready(decide_in_process(gate, key, question))),
+            LimiterKind::Store(over) => {
                 let (over, key) = (over.clone(), key.to_vec());
                 Box::pin(async move { over.ask(&key, question).await })
             }
-            Kind::Custom(custom) => match question {
-                Question::Charge(cost) | Question::Count(cost) => {
+            LimiterKind::Custom(custom) => match question {
+                LimiterQuestion::Charge(cost) | LimiterQuestion::Count(cost) => {
                     let deciding = custom.decide(parts, key, cost);
-                    Box::pin(async move { Ok(Verdict::Custom(deciding.await?)) })
+                    Box::pin(async move { Ok(LimiterVerdict::Custom(deciding.await?)) })
                 }
                 // A custom limiter always charges when it decides, so it is not called for a look.
-                Question::Look(_) => {
-                    Box::pin(std::future::ready(Ok(Verdict::Custom(Custom { allowed: true, ..Custom::default() }))))
-                }
+                LimiterQuestion::Look(_) => Box::pin(std::future::ready(Ok(LimiterVerdict::Custom(CustomDecision {
+                    allowed: true,
+                    ..CustomDecision::default()
+                })))),
             },
         }
     }
 
     /// Asks again about a request whose response is known. This is an error for a custom limiter, which decides
     /// once.
-    pub(crate) async fn again(&self, key: &[u8], question: Question) -> Result<Verdict, StoreError> {
+    pub(crate) async fn ask_again(&self, key: &[u8], question: LimiterQuestion) -> Result<LimiterVerdict, StoreError> {
         match &self.0 {
-            Kind::Gate(gate) => in_process(gate, key, question),
-            Kind::Store(over) => over.ask(key, question).await,
-            Kind::Custom(_) => {
+            LimiterKind::Gate(gate) => decide_in_process(gate, key, question),
+            LimiterKind::Store(over) => over.ask(key, question).await,
+            LimiterKind::Custom(_) => {
                 let why = "expected a policy: a limiter of one's own is not charged by responses";
                 Err(StoreError::Refused(why.to_owned()))
             }
@@ -152,27 +162,27 @@ impl Limiter {
     /// Refunds units that were charged at `at`.
     pub(crate) async fn refund(&self, key: &[u8], units: Cost, at: Timestamp) -> Result<u64, StoreError> {
         match &self.0 {
-            Kind::Gate(gate) => gate.refund(key, units.get(), at),
-            Kind::Store(over) => over.store.refund(&over.policy, key, units, at).await,
-            Kind::Custom(_) => Ok(0),
+            LimiterKind::Gate(gate) => gate.refund(key, units.get(), at),
+            LimiterKind::Store(over) => over.store.refund(&over.policy, key, units, at).await,
+            LimiterKind::Custom(_) => Ok(0),
         }
     }
 
     /// Returns true once for a limiter over a store; the caller then checks whether the store permits refunds.
-    pub(crate) fn begins_refunds(&self) -> bool {
-        matches!(&self.0, Kind::Store(over)
-            if !over.asked_refund.load(Ordering::Relaxed) && !over.asked_refund.swap(true, Ordering::Relaxed))
+    pub(crate) fn begins_refund_check(&self) -> bool {
+        matches!(&self.0, LimiterKind::Store(over)
+            if !over.refund_checked.load(Ordering::Relaxed) && !over.refund_checked.swap(true, Ordering::Relaxed))
     }
 
     /// Returns the error with which the store refuses refunds, if it does. The check is a refund of zero units,
     /// which changes nothing. If the store does not answer, the check is repeated later.
     pub(crate) async fn refund_refused(&self) -> Option<StoreError> {
-        let Kind::Store(over) = &self.0 else { return None };
+        let LimiterKind::Store(over) = &self.0 else { return None };
         let at = Timestamp::saturating(0);
         match over.store.refund(&over.policy, UNUSED_KEY, Cost::new(0)?, at).await {
             Ok(_) => None,
             Err(StoreError::Away { .. }) => {
-                over.asked_refund.store(false, Ordering::Relaxed);
+                over.refund_checked.store(false, Ordering::Relaxed);
                 None
             }
             Err(error) => Some(error),
@@ -180,24 +190,28 @@ impl Limiter {
     }
 
     /// Returns the verdict on a request that the limiter could not decide, as `on_error` says.
-    pub(crate) fn without_store(&self, on_error: OnError, key: &[u8], question: Question) -> Verdict {
+    pub(crate) fn without_store(&self, on_error: OnError, key: &[u8], question: LimiterQuestion) -> LimiterVerdict {
         let local = match (&self.0, on_error) {
-            (Kind::Store(over), OnError::Local) => over.local(key, question),
-            (Kind::Custom(_), OnError::Local | OnError::Allow) => {
-                return Verdict::Custom(Custom { allowed: true, source: Source::Open, ..Custom::default() });
+            (LimiterKind::Store(over), OnError::Local) => over.local(key, question),
+            (LimiterKind::Custom(_), OnError::Local | OnError::Allow) => {
+                return LimiterVerdict::Custom(CustomDecision {
+                    allowed: true,
+                    source: Source::Open,
+                    ..CustomDecision::default()
+                });
             }
-            (Kind::Custom(_), OnError::Deny) => {
-                return Verdict::Custom(Custom { source: Source::Closed, ..Custom::default() });
+            (LimiterKind::Custom(_), OnError::Deny) => {
+                return LimiterVerdict::Custom(CustomDecision { source: Source::Closed, ..CustomDecision::default() });
             }
             _ => None,
         };
-        local.unwrap_or_else(|| undecided(on_error == OnError::Allow, self.policy(), question))
+        local.unwrap_or_else(|| fallback_verdict(on_error == OnError::Allow, self.policy(), question))
     }
 }
 
 impl From<Gate> for Limiter {
     fn from(gate: Gate) -> Self {
-        Self(Kind::Gate(gate))
+        Self(LimiterKind::Gate(gate))
     }
 }
 
@@ -207,28 +221,28 @@ impl std::fmt::Debug for Limiter {
     }
 }
 
-impl Over {
-    async fn ask(&self, key: &[u8], question: Question) -> Result<Verdict, StoreError> {
+impl StoreLimiter {
+    async fn ask(&self, key: &[u8], question: LimiterQuestion) -> Result<LimiterVerdict, StoreError> {
         let request = question.request(&self.policy);
         if let [only] = self.policy.limits() {
             let decision = self.store.check(&self.policy, key, request).await?;
-            return Ok(Verdict::Decided(decision, Details::of_one(&decision, only.count())));
+            return Ok(LimiterVerdict::Decided(decision, Details::of_one(&decision, only.count())));
         }
         let (decision, details) = self.store.check_full(&self.policy, key, request).await?;
-        Ok(Verdict::Decided(decision, Details::Many(details)))
+        Ok(LimiterVerdict::Decided(decision, Details::Many(details)))
     }
 
     /// Decides in this process by the full limits. Stores that are shared with other processes apply their own
     /// share; this is for stores that have no such share.
-    fn local(&self, key: &[u8], question: Question) -> Option<Verdict> {
+    fn local(&self, key: &[u8], question: LimiterQuestion) -> Option<LimiterVerdict> {
         let gate = self.local.get_or_init(|| Gate::builder().value(self.policy.clone()).build().ok()).as_ref()?;
-        let verdict = in_process(gate, key, question).ok()?;
-        let Verdict::Decided(decision, details) = verdict else { return None };
-        Some(Verdict::Decided(Decision { source: Source::Local, ..decision }, details))
+        let verdict = decide_in_process(gate, key, question).ok()?;
+        let LimiterVerdict::Decided(decision, details) = verdict else { return None };
+        Some(LimiterVerdict::Decided(Decision { source: Source::Local, ..decision }, details))
     }
 }
 
-impl Question {
+impl LimiterQuestion {
     /// Returns the number of units.
     pub(crate) fn cost(self) -> Cost {
         let (Self::Charge(cost) | Self::Look(cost) | Self::Count(cost)) = self;
@@ -247,19 +261,19 @@ impl Question {
 }
 
 #[inline]
-fn in_process(gate: &Gate, key: &[u8], question: Question) -> Result<Verdict, StoreError> {
+fn decide_in_process(gate: &Gate, key: &[u8], question: LimiterQuestion) -> Result<LimiterVerdict, StoreError> {
     let policy = gate.current();
     let request = question.request(policy);
     if let [only] = policy.limits() {
         let decision = gate.decide(key, &request)?;
-        return Ok(Verdict::Decided(decision, Details::of_one(&decision, only.count())));
+        return Ok(LimiterVerdict::Decided(decision, Details::of_one(&decision, only.count())));
     }
     let (decision, details) = gate.decide_full(key, &request)?;
-    Ok(Verdict::Decided(decision, Details::Many(details)))
+    Ok(LimiterVerdict::Decided(decision, Details::Many(details)))
 }
 
 /// Returns a verdict that no store made: allowed with the full limits left, or refused for one second.
-fn undecided(allowed: bool, policy: Option<&Policy>, question: Question) -> Verdict {
+fn fallback_verdict(allowed: bool, policy: Option<&Policy>, question: LimiterQuestion) -> LimiterVerdict {
     let at = Timestamp::saturating(0);
     let (granted, closed) = (question.cost().get(), Decision::closed(Micros::from_secs(1), at));
     let decision = match policy {
@@ -275,28 +289,28 @@ fn undecided(allowed: bool, policy: Option<&Policy>, question: Question) -> Verd
             ..closed
         },
     };
-    Verdict::Decided(decision, Details::Many(policy.map(|policy| decision.details(policy)).unwrap_or_default()))
+    LimiterVerdict::Decided(decision, Details::Many(policy.map(|policy| decision.details(policy)).unwrap_or_default()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::toll::Toll;
+    use crate::route_rules::RouteRules;
     use tollgate_kernel::KeyState;
 
     /// A store that uses `on_error`, as that of Redis does, gets the layer's setting.
     #[test]
-    fn on_error_of_a_toll_is_that_of_its_policy() {
+    fn on_error_of_route_rules_is_that_of_their_policy() {
         let gate = Gate::memory("1/min").unwrap();
         let limiter = || Limiter::over(gate.store().clone(), gate.current().clone());
-        let on_error = |toll: Toll| toll.limiter.policy().map(Policy::on_error);
-        assert_eq!(on_error(Toll::new(limiter())), Some(OnError::Local));
-        assert_eq!(on_error(Toll::new(limiter()).on_error(OnError::Deny)), Some(OnError::Deny));
-        let later = Toll::new(limiter()).on_error(OnError::Allow).limiter(limiter());
+        let on_error = |route: RouteRules| route.limiter.policy().map(Policy::on_error);
+        assert_eq!(on_error(RouteRules::new(limiter())), Some(OnError::Local));
+        assert_eq!(on_error(RouteRules::new(limiter()).on_error(OnError::Deny)), Some(OnError::Deny));
+        let later = RouteRules::new(limiter()).on_error(OnError::Allow).limiter(limiter());
         assert_eq!(on_error(later), Some(OnError::Allow));
     }
 
-    /// What one decision says of a policy's only limit is what the kernel says of it.
+    /// The detail derived from a decision equals the one that the kernel reports.
     #[test]
     fn the_part_of_an_only_limit_is_told_by_the_decision() {
         for text in ["3/min", "3/min gcra", "3/min fixed", "5/min bucket burst=2", "3/min slots resolution=10s"] {
@@ -305,9 +319,9 @@ mod tests {
             for step in 0..12 {
                 let now = Timestamp::saturating(1_700_000_000_000_000 + step * 7_000_000);
                 let question = match step % 3 {
-                    0 => Question::Charge(Cost::new(2).unwrap()),
-                    1 => Question::Charge(Cost::ONE),
-                    _ => Question::Look(Cost::new(9).unwrap()),
+                    0 => LimiterQuestion::Charge(Cost::new(2).unwrap()),
+                    1 => LimiterQuestion::Charge(Cost::ONE),
+                    _ => LimiterQuestion::Look(Cost::new(9).unwrap()),
                 };
                 let told = tollgate_kernel::explain(&mut key, &policy, now, &question.request(&policy));
                 let detail = told.limits[0].detail;

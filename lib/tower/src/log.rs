@@ -10,13 +10,13 @@ use tracing::Level;
 
 /// The log for the failures of a limiter.
 #[derive(Clone, Debug)]
-pub(crate) struct Log {
+pub(crate) struct FailureLog {
     level: Option<Level>,
-    told: Arc<Told>,
+    throttle: Arc<LogThrottle>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct LogThrottle {
     began: Instant,
     /// The second since the start in which the last message was logged, counted from 1.
     last: AtomicU64,
@@ -24,40 +24,41 @@ struct Told {
     kept: AtomicU64,
 }
 
-impl Default for Log {
+impl Default for FailureLog {
     fn default() -> Self {
         Self::at(Some(Level::ERROR))
     }
 }
 
-impl Log {
+impl FailureLog {
     pub(crate) fn at(level: Option<Level>) -> Self {
-        let told = Told { began: Instant::now(), last: AtomicU64::new(0), kept: AtomicU64::new(0) };
-        Self { level, told: Arc::new(told) }
+        let throttle = LogThrottle { began: Instant::now(), last: AtomicU64::new(0), kept: AtomicU64::new(0) };
+        Self { level, throttle: Arc::new(throttle) }
     }
 
-    pub(crate) fn tell(&self, what: &str, why: &dyn fmt::Display) {
+    /// Logs a failure, unless another one was logged in this second.
+    pub(crate) fn report(&self, what: &str, why: &dyn fmt::Display) {
         let Some(level) = self.level else { return };
-        let second = self.told.began.elapsed().as_secs() + 1;
-        let last = self.told.last.load(Ordering::Relaxed);
+        let second = self.throttle.began.elapsed().as_secs() + 1;
+        let last = self.throttle.last.load(Ordering::Relaxed);
         if last == second
-            || self.told.last.compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed).is_err()
+            || self.throttle.last.compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed).is_err()
         {
-            self.told.kept.fetch_add(1, Ordering::Relaxed);
+            self.throttle.kept.fetch_add(1, Ordering::Relaxed);
             return;
         }
         self.write(level, what, why);
     }
 
     /// Logs a message that occurs at most once, regardless of other messages in this second.
-    pub(crate) fn tell_now(&self, what: &str, why: &dyn fmt::Display) {
+    pub(crate) fn report_now(&self, what: &str, why: &dyn fmt::Display) {
         if let Some(level) = self.level {
             self.write(level, what, why);
         }
     }
 
     fn write(&self, level: Level, what: &str, why: &dyn fmt::Display) {
-        let kept = self.told.kept.swap(0, Ordering::Relaxed);
+        let kept = self.throttle.kept.swap(0, Ordering::Relaxed);
         match level {
             Level::ERROR => tracing::error!(kept, "{what}: {why}"),
             Level::WARN => tracing::warn!(kept, "{what}: {why}"),

@@ -12,33 +12,33 @@ use pin_project_lite::pin_project;
 use tollgate_kernel::Decision;
 use tower_service::Service;
 
+use crate::admission::{Admission, AdmissionFuture, SettlementFuture};
 use crate::body::GateBody;
-use crate::judge::{Judged, Judging, Settled};
 use crate::key::KeyBuf;
-use crate::layer::Rules;
-use crate::toll::Toll;
-use crate::verdict::Verdict;
+use crate::layer::LayerRules;
+use crate::route_rules::RouteRules;
+use crate::verdict::LimiterVerdict;
 
 /// A service whose requests are limited: see [`GateLayer`](crate::GateLayer).
 #[derive(Clone)]
-pub struct Gated<S> {
+pub struct GateService<S> {
     service: S,
-    rules: Arc<Rules>,
+    rules: Arc<LayerRules>,
 }
 
-impl<S> Gated<S> {
-    pub(crate) fn new(service: S, rules: Arc<Rules>) -> Self {
+impl<S> GateService<S> {
+    pub(crate) fn new(service: S, rules: Arc<LayerRules>) -> Self {
         Self { service, rules }
     }
 }
 
-impl<S: std::fmt::Debug> std::fmt::Debug for Gated<S> {
+impl<S: std::fmt::Debug> std::fmt::Debug for GateService<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gated").field("service", &self.service).finish_non_exhaustive()
+        f.debug_struct("GateService").field("service", &self.service).finish_non_exhaustive()
     }
 }
 
-impl<S, B, R> Service<Request<B>> for Gated<S>
+impl<S, B, R> Service<Request<B>> for GateService<S>
 where
     S: Service<Request<B>, Response = Response<R>> + Clone,
 {
@@ -52,126 +52,127 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (mut parts, body) = request.into_parts();
-        let Some(toll) = self.rules.toll(&parts) else {
+        let Some(route) = self.rules.route(&parts) else {
             return self.pass(Request::from_parts(parts, body));
         };
         let mut key = KeyBuf::new();
-        if let Err(error) = toll.write_key(&parts, &mut key) {
-            return match toll.refuse_without_key(&parts, &error) {
-                Some(response) => GateFuture::of(State::Refused { response: Some(response) }),
+        if let Err(error) = route.write_key(&parts, &mut key) {
+            return match route.refuse_without_key(&parts, &error) {
+                Some(response) => GateFuture::of(GateState::Refused { response: Some(response) }),
                 None => self.pass(Request::from_parts(parts, body)),
             };
         }
-        let question = toll.question(&parts);
-        let judged = match toll.decide_now(key.as_bytes(), question) {
+        let question = route.question(&parts);
+        let admission = match route.decide_now(key.as_bytes(), question) {
             // Most requests take this path, so it is the shortest.
             Some(decision) if decision.allowed => {
-                if toll.tell_service {
-                    parts.extensions.insert(toll.verdict_of_one(&decision));
+                if route.tell_service {
+                    parts.extensions.insert(route.verdict_of_one(&decision));
                 }
-                let after = After::new(toll, Left::Decision(decision), &key);
+                let finisher = ResponseFinisher::new(route, PassReport::Decision(decision), &key);
                 let future = self.service.call(Request::from_parts(parts, body));
-                return GateFuture { state: State::Serving { future, after } };
+                return GateFuture { state: GateState::Serving { future, finisher } };
             }
-            Some(decision) => Some(toll.judge(Ok(toll.verdict_of_one(&decision)), key.as_bytes(), question)),
-            None => toll.judge_now(key.as_bytes(), question),
+            Some(decision) => Some(route.admission_of(Ok(route.verdict_of_one(&decision)), key.as_bytes(), question)),
+            None => route.admit_now(key.as_bytes(), question),
         };
-        match judged {
-            Some(Judged::Pass(verdict)) => {
-                if toll.tell_service {
+        match admission {
+            Some(Admission::Pass(verdict)) => {
+                if route.tell_service {
                     parts.extensions.insert(verdict.clone());
                 }
-                let after = After::new(toll, Left::Verdict(Box::new(verdict)), &key);
+                let finisher = ResponseFinisher::new(route, PassReport::Verdict(Box::new(verdict)), &key);
                 let future = self.service.call(Request::from_parts(parts, body));
-                GateFuture::of(State::Serving { future, after })
+                GateFuture::of(GateState::Serving { future, finisher })
             }
-            Some(Judged::Refuse(verdict, grounds)) => {
-                GateFuture::of(State::Refused { response: Some(toll.refuse(&parts, &verdict, grounds)) })
+            Some(Admission::Refuse(verdict, kind)) => {
+                GateFuture::of(GateState::Refused { response: Some(route.refuse(&parts, &verdict, kind)) })
             }
             None => {
-                let toll = toll.clone();
+                let route = route.clone();
                 // The clone may not be ready, so the service that was polled ready serves this request.
                 let spare = self.service.clone();
                 let service = std::mem::replace(&mut self.service, spare);
-                let asked = Some(Box::new(Waiting { body, service, key: key.clone(), toll: toll.clone() }));
-                GateFuture::of(State::Asking { judging: toll.judge_later(parts, key, question), asked })
+                let pending =
+                    Some(Box::new(UndecidedRequest { body, service, key: key.clone(), route: route.clone() }));
+                GateFuture::of(GateState::Asking { admission: route.admit_later(parts, key, question), pending })
             }
         }
     }
 }
 
-impl<S> Gated<S> {
+impl<S> GateService<S> {
     fn pass<B, R>(&mut self, request: Request<B>) -> GateFuture<S, B, R>
     where
         S: Service<Request<B>, Response = Response<R>>,
     {
-        GateFuture::of(State::Serving { future: self.service.call(request), after: None })
+        GateFuture::of(GateState::Serving { future: self.service.call(request), finisher: None })
     }
 }
 
 /// What is needed to finish the response of a request that passed. It moves together with the future, so it is
 /// small.
-struct After {
-    toll: Arc<Toll>,
-    left: Left,
+struct ResponseFinisher {
+    route: Arc<RouteRules>,
+    report: PassReport,
     /// Kept only if a response may change the charge.
     key: Option<Box<KeyBuf>>,
 }
 
 /// The result that the response reports for a request that passed.
-enum Left {
+enum PassReport {
     /// For a policy with one limit, whose decision contains everything.
     Decision(Decision),
-    Verdict(Box<Verdict>),
+    Verdict(Box<LimiterVerdict>),
 }
 
-impl Left {
+impl PassReport {
     #[inline]
     fn decision(&self) -> Option<&Decision> {
         match self {
             Self::Decision(decision) => Some(decision),
             Self::Verdict(verdict) => match &**verdict {
-                Verdict::Decided(decision, _) => Some(decision),
-                Verdict::Custom(_) => None,
+                LimiterVerdict::Decided(decision, _) => Some(decision),
+                LimiterVerdict::Custom(_) => None,
             },
         }
     }
 }
 
-impl After {
+impl ResponseFinisher {
     /// Returns `None` if the response is not changed at all.
     #[inline]
-    fn new(toll: &Arc<Toll>, left: Left, key: &KeyBuf) -> Option<Self> {
-        let silent = toll.prepared.is_none() && matches!(left, Left::Decision(_));
-        if silent && toll.settle.is_none() {
+    fn new(route: &Arc<RouteRules>, report: PassReport, key: &KeyBuf) -> Option<Self> {
+        let silent = route.prepared.is_none() && matches!(report, PassReport::Decision(_));
+        if silent && route.settle.is_none() {
             return None;
         }
-        let key = toll.settle.is_some().then(|| Box::new(key.clone()));
-        Some(Self { toll: toll.clone(), left, key })
+        let key = route.settle.is_some().then(|| Box::new(key.clone()));
+        Some(Self { route: route.clone(), report, key })
     }
 
     #[inline]
-    fn settled<R>(&self, response: &Response<R>) -> Option<Settled> {
+    fn settlement<R>(&self, response: &Response<R>) -> Option<SettlementFuture> {
         let key = self.key.as_ref()?;
-        self.toll.settled(self.left.decision().copied(), key, response.status(), response.headers())
+        self.route.settlement(self.report.decision().copied(), key, response.status(), response.headers())
     }
 
     #[inline]
     fn finish<R>(&self, mut response: Response<R>) -> Response<GateBody<R>> {
-        match &self.left {
-            Left::Decision(decision) => self.toll.tell_decision(decision, &[], response.headers_mut()),
-            Left::Verdict(verdict) => self.toll.tell(verdict, response.headers_mut()),
+        match &self.report {
+            PassReport::Decision(decision) => self.route.write_decision_fields(decision, &[], response.headers_mut()),
+            PassReport::Verdict(verdict) => self.route.write_fields(verdict, response.headers_mut()),
         }
         served(response)
     }
 }
 
 /// A request whose decision is pending.
-struct Waiting<S, B> {
+struct UndecidedRequest<S, B> {
     body: B,
     service: S,
     key: KeyBuf,
-    toll: Arc<Toll>,
+    route: Arc<RouteRules>,
 }
 
 pin_project! {
@@ -181,19 +182,19 @@ pin_project! {
         S: Service<Request<B>>,
     {
         #[pin]
-        state: State<S, B, R>,
+        state: GateState<S, B, R>,
     }
 }
 
 pin_project! {
-    #[project = Projected]
-    enum State<S, B, R>
+    #[project = GateStateProjection]
+    enum GateState<S, B, R>
     where
         S: Service<Request<B>>,
     {
-        Asking { judging: Judging, asked: Option<Box<Waiting<S, B>>> },
-        Serving { #[pin] future: S::Future, after: Option<After> },
-        Settling { settled: Settled, waiting: Option<Box<(Response<R>, After)>> },
+        Asking { admission: AdmissionFuture, pending: Option<Box<UndecidedRequest<S, B>>> },
+        Serving { #[pin] future: S::Future, finisher: Option<ResponseFinisher> },
+        Settling { settlement: SettlementFuture, pending: Option<Box<(Response<R>, ResponseFinisher)>> },
         Refused { response: Option<Response<Bytes>> },
     }
 }
@@ -202,7 +203,7 @@ impl<S, B, R> GateFuture<S, B, R>
 where
     S: Service<Request<B>>,
 {
-    fn of(state: State<S, B, R>) -> Self {
+    fn of(state: GateState<S, B, R>) -> Self {
         Self { state }
     }
 }
@@ -217,46 +218,46 @@ where
         loop {
             let mut this = self.as_mut().project();
             match this.state.as_mut().project() {
-                Projected::Asking { judging, asked } => {
-                    let (mut parts, judged) = ready!(judging.as_mut().poll(context));
-                    let Some(waiting) = asked.take() else { return Poll::Pending };
-                    let Waiting { body, mut service, key, toll } = *waiting;
-                    let next = match judged {
-                        Judged::Pass(verdict) => {
-                            if toll.tell_service {
+                GateStateProjection::Asking { admission, pending } => {
+                    let (mut parts, admission) = ready!(admission.as_mut().poll(context));
+                    let Some(pending) = pending.take() else { return Poll::Pending };
+                    let UndecidedRequest { body, mut service, key, route } = *pending;
+                    let next = match admission {
+                        Admission::Pass(verdict) => {
+                            if route.tell_service {
                                 parts.extensions.insert(verdict.clone());
                             }
-                            let after = After::new(&toll, Left::Verdict(Box::new(verdict)), &key);
+                            let finisher = ResponseFinisher::new(&route, PassReport::Verdict(Box::new(verdict)), &key);
                             let future = service.call(Request::from_parts(parts, body));
-                            State::Serving { future, after }
+                            GateState::Serving { future, finisher }
                         }
-                        Judged::Refuse(verdict, grounds) => {
-                            State::Refused { response: Some(toll.refuse(&parts, &verdict, grounds)) }
+                        Admission::Refuse(verdict, kind) => {
+                            GateState::Refused { response: Some(route.refuse(&parts, &verdict, kind)) }
                         }
                     };
                     this.state.set(next);
                 }
-                Projected::Serving { future, after } => {
+                GateStateProjection::Serving { future, finisher } => {
                     let response = ready!(future.poll(context))?;
-                    let Some(after) = after.take() else { return Poll::Ready(Ok(served(response))) };
-                    match after.settled(&response) {
-                        None => return Poll::Ready(Ok(after.finish(response))),
-                        Some(settled) => {
-                            let waiting = Some(Box::new((response, after)));
-                            this.state.set(State::Settling { settled, waiting });
+                    let Some(finisher) = finisher.take() else { return Poll::Ready(Ok(served(response))) };
+                    match finisher.settlement(&response) {
+                        None => return Poll::Ready(Ok(finisher.finish(response))),
+                        Some(settlement) => {
+                            let pending = Some(Box::new((response, finisher)));
+                            this.state.set(GateState::Settling { settlement, pending });
                         }
                     }
                 }
-                Projected::Settling { settled, waiting } => {
-                    let left = ready!(settled.as_mut().poll(context));
-                    let Some(waiting) = waiting.take() else { return Poll::Pending };
-                    let (response, mut after) = *waiting;
-                    after.left = left.map_or(after.left, |verdict| Left::Verdict(Box::new(verdict)));
-                    return Poll::Ready(Ok(after.finish(response)));
+                GateStateProjection::Settling { settlement, pending } => {
+                    let report = ready!(settlement.as_mut().poll(context));
+                    let Some(pending) = pending.take() else { return Poll::Pending };
+                    let (response, mut finisher) = *pending;
+                    finisher.report = report.map_or(finisher.report, |verdict| PassReport::Verdict(Box::new(verdict)));
+                    return Poll::Ready(Ok(finisher.finish(response)));
                 }
-                Projected::Refused { response } => {
+                GateStateProjection::Refused { response } => {
                     let Some(response) = response.take() else { return Poll::Pending };
-                    return Poll::Ready(Ok(response.map(GateBody::own)));
+                    return Poll::Ready(Ok(response.map(GateBody::from_layer)));
                 }
             }
         }
@@ -264,5 +265,5 @@ where
 }
 
 fn served<R>(response: Response<R>) -> Response<GateBody<R>> {
-    response.map(GateBody::service)
+    response.map(GateBody::from_service)
 }

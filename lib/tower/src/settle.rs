@@ -4,7 +4,7 @@ use http::{HeaderMap, StatusCode};
 
 /// What a response does to the charge of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settle {
+pub enum Settlement {
     /// The charge is kept.
     Keep,
     /// The charge is refunded, as far as it still counts.
@@ -14,4 +14,4 @@ pub enum Settle {
 }
 
 /// Determines what a response does to the charge.
-pub(crate) type Settling = dyn Fn(StatusCode, &HeaderMap) -> Settle + Send + Sync;
+pub(crate) type SettleFn = dyn Fn(StatusCode, &HeaderMap) -> Settlement + Send + Sync;

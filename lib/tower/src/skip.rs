@@ -19,14 +19,14 @@ pub fn paths<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> impl Fn(&P
     let patterns: Vec<Box<str>> = patterns.into_iter().map(|pattern| pattern.as_ref().into()).collect();
     move |parts| {
         let path = parts.uri.path().as_bytes();
-        !is_winding(parts.uri.path())
+        !may_resolve_elsewhere(parts.uri.path())
             && patterns.iter().any(|pattern| tollgate_kernel::matches(pattern.as_bytes(), path, &mut 0))
     }
 }
 
 /// Returns whether the path may resolve to another path: `/assets/../login`, `/assets/%2e%2e/login`,
 /// `/assets/..%2flogin`.
-fn is_winding(path: &str) -> bool {
+fn may_resolve_elsewhere(path: &str) -> bool {
     let escaped = |at: usize| {
         let code = path.as_bytes().get(at + 1..at + 3).unwrap_or_default();
         [b"2e", b"2f", b"5c"].iter().any(|known| code.eq_ignore_ascii_case(known.as_slice()))

@@ -32,11 +32,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use tollgate::{DEFAULT_CAP, Gate, Manual, Memory};
+use tollgate::{DEFAULT_CAP, Gate, ManualClock, Memory};
 use tollgate_kernel::{Clock, Micros, Timestamp};
 
-pub use failing::Failing;
-pub use request::{Answered, AskError, TestRequest, request};
+pub use failing::FailingStore;
+pub use request::{TestRequest, TestRequestError, TestResponse, request};
 
 use crate::plug::Limiters;
 use crate::timer::{Sleep, Timer};
@@ -56,7 +56,7 @@ use crate::timer::{Sleep, Timer};
 /// ```
 #[derive(Clone, Debug)]
 pub struct TestClock {
-    time: Manual,
+    time: ManualClock,
     sleepers: Arc<Mutex<Sleepers>>,
 }
 
@@ -64,7 +64,7 @@ pub struct TestClock {
 struct Sleepers {
     /// By wake time and order of arrival.
     waiting: BTreeMap<(Timestamp, u64), Option<Waker>>,
-    came: u64,
+    arrivals: u64,
 }
 
 /// The initial time of the clock: a round number of seconds, in 2023.
@@ -73,7 +73,7 @@ const BEGIN: u64 = 1_700_000_000_000_000;
 impl TestClock {
     /// Creates a clock that stands at 1,700,000,000 seconds.
     pub fn new() -> Self {
-        Self { time: Manual::at(Timestamp::saturating(BEGIN)), sleepers: Arc::default() }
+        Self { time: ManualClock::at(Timestamp::saturating(BEGIN)), sleepers: Arc::default() }
     }
 
     /// Creates a gate with this policy that uses this clock.
@@ -147,36 +147,36 @@ impl Timer for TestClock {
 
     fn sleep(&self, span: Micros) -> Sleep {
         let mut sleepers = self.lock();
-        sleepers.came += 1;
-        let place = (Clock::now(&self.time).plus(span), sleepers.came);
-        sleepers.waiting.insert(place, None);
+        sleepers.arrivals += 1;
+        let entry = (Clock::now(&self.time).plus(span), sleepers.arrivals);
+        sleepers.waiting.insert(entry, None);
         drop(sleepers);
-        Box::pin(Sleeping { clock: self.clone(), place })
+        Box::pin(TestSleep { clock: self.clone(), entry })
     }
 }
 
-struct Sleeping {
+struct TestSleep {
     clock: TestClock,
-    place: (Timestamp, u64),
+    entry: (Timestamp, u64),
 }
 
-impl Future for Sleeping {
+impl Future for TestSleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut sleepers = self.clock.lock();
-        if Clock::now(&self.clock.time) >= self.place.0 {
-            sleepers.waiting.remove(&self.place);
+        if Clock::now(&self.clock.time) >= self.entry.0 {
+            sleepers.waiting.remove(&self.entry);
             return Poll::Ready(());
         }
-        sleepers.waiting.insert(self.place, Some(context.waker().clone()));
+        sleepers.waiting.insert(self.entry, Some(context.waker().clone()));
         Poll::Pending
     }
 }
 
-impl Drop for Sleeping {
+impl Drop for TestSleep {
     fn drop(&mut self) {
-        self.clock.lock().waiting.remove(&self.place);
+        self.clock.lock().waiting.remove(&self.entry);
     }
 }
 

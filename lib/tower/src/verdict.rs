@@ -6,14 +6,14 @@ use tollgate_kernel::{Cost, Decision, Detail, Micros, Policy, Source, Wait};
 /// The answer to one request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum LimiterVerdict {
     /// A policy decided.
     Decided(Decision, Details),
     /// A custom limiter decided.
-    Custom(Custom),
+    Custom(CustomDecision),
 }
 
-impl Verdict {
+impl LimiterVerdict {
     /// Returns whether the request passes.
     pub fn allowed(&self) -> bool {
         match self {
@@ -39,7 +39,7 @@ impl Verdict {
     }
 
     /// Turns the verdict into that of a request that has already passed: it reports what is left, and no wait.
-    pub(crate) fn of_passed(self) -> Self {
+    pub(crate) fn into_passed(self) -> Self {
         match self {
             Self::Decided(decision, details) => {
                 Self::Decided(Decision { allowed: true, retry_after: Wait::NONE, ..decision }, details)
@@ -59,7 +59,7 @@ impl Verdict {
         let latest = Micros::from_secs(seconds.saturating_add(seconds.div_ceil(10)));
         let too_late = policy.limits().iter().zip(details.as_slice()).any(|(limit, detail)| {
             let burst = limit.rule().numbers().2.burst;
-            let starts_over = limit.rule().name() == "bucket" && burst.is_some_and(|burst| burst < cost.get());
+            let starts_over = limit.rule().loses_room() && burst.is_some_and(|burst| burst < cost.get());
             starts_over && detail.reset_after <= latest
         });
         if too_late {
@@ -109,7 +109,7 @@ impl Details {
 
 /// The decision of a custom limiter.
 #[derive(Clone, Debug, Default)]
-pub struct Custom {
+pub struct CustomDecision {
     /// Whether the request passes.
     pub allowed: bool,
     /// Header fields for the response, which replace those of the same name.
@@ -119,8 +119,8 @@ pub struct Custom {
     /// The source of the decision.
     pub source: Source,
     /// The limiter's original answer, for response functions.
-    pub raw: Option<Raw>,
+    pub raw: Option<RawReply>,
 }
 
 /// An answer in the limiter's own type.
-pub type Raw = std::sync::Arc<dyn std::any::Any + Send + Sync>;
+pub type RawReply = std::sync::Arc<dyn std::any::Any + Send + Sync>;

@@ -30,12 +30,12 @@ Exit code: 0 done or allowed, 1 denied or a problem found, 2 error.";
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// The commands, a file each.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run the server: exact limits for every language, over the Redis protocol and HTTP
     Serve(Box<ServeArgs>),
     /// Make a token for a server

@@ -6,17 +6,17 @@ use std::io;
 use tollgate_config::ConfigError;
 use tollgate_daemon::{StartError, TokensError};
 use tollgate_kernel::{StoreError, TextError};
-use tollgate_redis::OpenError;
+use tollgate_redis::RedisOpenError;
 
-use crate::config::complaint;
-use crate::redis::Taken;
-use crate::replay::Malformed;
-use crate::server::Trouble;
+use crate::config::messages;
+use crate::redis::NameConflict;
+use crate::replay::MalformedLine;
+use crate::server::ServerError;
 
 /// Why a command failed.
 #[derive(Debug)]
 #[non_exhaustive]
-pub(crate) enum Error {
+pub(crate) enum CliError {
     /// The policy text is not valid.
     Policy {
         /// The text as given.
@@ -63,7 +63,7 @@ pub(crate) enum Error {
         /// The path.
         path: String,
         /// The first malformed line and what is wrong with it.
-        first: (u64, Malformed),
+        first: (u64, MalformedLine),
         /// What would help.
         hint: String,
     },
@@ -72,7 +72,7 @@ pub(crate) enum Error {
         /// The line, counted from 1.
         line: u64,
         /// What is wrong with it.
-        reason: Malformed,
+        reason: MalformedLine,
     },
     /// The time of a line is before an earlier line's, under `--strict`.
     OutOfOrder {
@@ -119,34 +119,34 @@ pub(crate) enum Error {
         expected: &'static str,
     },
     /// A server cannot be reached, or refuses a command.
-    Server(Trouble),
+    Server(ServerError),
     /// Libraries of other authors have functions with the names of ours.
-    Taken(Vec<Taken>),
+    NameConflicts(Vec<NameConflict>),
     /// The server of this address does not support function libraries.
     NoFunctions(String),
     /// The library whose function was to be measured is not installed, or not current.
     NotInstalled,
     /// The settings of a store are not valid.
-    Settings(OpenError),
+    Settings(RedisOpenError),
     /// The store failed to decide.
     Store(StoreError),
     /// The store was reached, and did not decide.
     Undecided,
     /// The store of a server that is to start does not answer.
-    StoreAway(Box<Error>),
+    StoreAway(Box<CliError>),
     /// The server does not start.
     Start(StartError),
     /// A token cannot be made.
     Tokens(TokensError),
     /// One of these errors from a Tollgate server, which needs other hints than a Redis.
-    Tollgate(Box<Error>),
+    Tollgate(Box<CliError>),
     /// The system provided no runtime to ask a store with.
     Runtime(io::Error),
     /// Standard output cannot be written.
     Output(io::Error),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Policy { error, .. } => {
@@ -175,16 +175,16 @@ impl fmt::Display for Error {
             Self::Decisions { path, source } => write!(f, "cannot write decisions to {path}: {source}"),
             Self::DecisionsPlace { path } => write!(f, "decisions cannot be written to {path}"),
             Self::Event { text, expected } => write!(f, "event {text:?}: expected {expected}"),
-            Self::Lost => f.write_str("a deciding thread ended early; this is a mistake of tollgate"),
+            Self::Lost => f.write_str("a deciding thread ended early; this is a bug in tollgate"),
             Self::Output(source) => write!(f, "cannot write to standard output: {source}"),
             Self::Argument { what, found, expected } => write!(f, "{what} {found:?}: expected {expected}"),
-            Self::Server(trouble) => trouble.fmt(f),
-            Self::Taken(taken) => {
+            Self::Server(error) => error.fmt(f),
+            Self::NameConflicts(conflicts) => {
                 f.write_str("function names are taken, and nothing was changed")?;
-                taken.iter().try_for_each(|taken| write!(f, "\n  {taken}"))
+                conflicts.iter().try_for_each(|conflict| write!(f, "\n  {conflict}"))
             }
             Self::NoFunctions(place) => write!(f, "{place} knows no function libraries, which came with Redis 7"),
-            Self::NotInstalled => f.write_str("the function library is not installed, or another release's"),
+            Self::NotInstalled => f.write_str("the function library is not installed, or belongs to another release"),
             Self::Settings(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::Undecided => f.write_str("the store was reached and did not decide; it may have charged"),
@@ -197,7 +197,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for CliError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Policy { error, .. } => Some(error),
@@ -207,7 +207,7 @@ impl std::error::Error for Error {
             | Self::Decisions { source, .. }
             | Self::Runtime(source)
             | Self::Output(source) => Some(source),
-            Self::Server(trouble) => Some(trouble),
+            Self::Server(error) => Some(error),
             Self::Settings(error) => Some(error),
             Self::Store(error) => Some(error),
             Self::StoreAway(error) => error.source(),
@@ -224,11 +224,11 @@ pub(crate) const MAX_POLICIES: usize = 16;
 /// The number of characters shown of a long policy text, above the caret.
 const SHOWN: usize = 76;
 
-impl Error {
+impl CliError {
     /// Returns the text to print: the error, the place in the policy if it has one, and a hint.
     pub(crate) fn report(&self) -> String {
         if let Self::Config(error) = self {
-            return complaint::print(error);
+            return messages::print(error);
         }
         let mut report = format!("error: {self}\n");
         if let Self::Policy { text, error } = self {
@@ -263,11 +263,11 @@ impl Error {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof => {
                 "the file looks cut short; was it copied completely?".to_owned()
             }
-            Self::Server(trouble) => return trouble.hint(),
-            Self::Taken(taken) => Taken::remedy(taken),
+            Self::Server(error) => return error.hint(),
+            Self::NameConflicts(conflicts) => NameConflict::remedy(conflicts),
             Self::NoFunctions(_) => "install scripts instead, which every server knows: --scripts".to_owned(),
             Self::NotInstalled => "tollgate redis install URL; or measure the script: --script".to_owned(),
-            Self::Undecided => "tollgate redis doctor URL says how the server is".to_owned(),
+            Self::Undecided => "tollgate redis doctor URL reports the server's state".to_owned(),
             Self::StoreAway(error) => {
                 let lazy = "--lazy starts the server without it";
                 error.hint().map_or(lazy.to_owned(), |hint| format!("{hint} {lazy}"))
@@ -281,7 +281,7 @@ impl Error {
     /// Returns the hint for an error from a Tollgate server.
     fn tollgate_hint(&self) -> Option<String> {
         let refused = match self {
-            Self::Server(Trouble::Refused { code, .. }) => code.as_str(),
+            Self::Server(ServerError::Refused { code, .. }) => code.as_str(),
             Self::Store(StoreError::Refused(words)) => words.split(' ').next().unwrap_or_default(),
             _ => "",
         };
@@ -291,7 +291,7 @@ impl Error {
                  leaves its own to the user who started it"
                     .to_owned()
             }
-            Self::Server(Trouble::Away { why, .. }) if !why.contains("certificate") => {
+            Self::Server(ServerError::Away { why, .. }) if !why.contains("certificate") => {
                 "start one: tollgate serve; or name another: --store redis://…".to_owned()
             }
             Self::Undecided => "the store behind the server did not answer: its log and /readyz say more".to_owned(),
@@ -300,13 +300,13 @@ impl Error {
     }
 }
 
-impl From<Trouble> for Error {
-    fn from(trouble: Trouble) -> Self {
-        Self::Server(trouble)
+impl From<ServerError> for CliError {
+    fn from(error: ServerError) -> Self {
+        Self::Server(error)
     }
 }
 
-impl From<StoreError> for Error {
+impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }

@@ -41,13 +41,8 @@ mod text;
 mod token;
 pub mod token_file;
 
-// One generator of numbers for tests and example logs.
-#[cfg(test)]
-#[path = "../examples/make_log/dice.rs"]
-mod dice;
-
-use args::{Cli, Command};
-use error::Error;
+use args::{Cli, CliCommand};
+use error::CliError;
 
 /// The exit code of every failure; 1 is reserved for "denied".
 const FAILED: u8 = 2;
@@ -76,40 +71,40 @@ pub fn main_of(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn run(command: &Command) -> Result<Answer, Error> {
+fn run(command: &CliCommand) -> Result<CommandOutput, CliError> {
     match command {
-        Command::Check(args) => decide::check(args),
-        Command::Peek(args) => decide::peek(args),
-        Command::Reset(args) => decide::reset(args),
-        Command::Refund(args) => decide::refund(args),
-        Command::Replay(args) => replay::run(args).map(Answer::from),
-        Command::Explain(args) => explain::run(args).map(Answer::from),
-        Command::Serve(args) => serve::run(args),
-        Command::Token(args) => token::run(args),
-        Command::Config(args) => config::run(args),
-        Command::Redis(args) => redis::run(args),
-        Command::Bench(args) => bench::run(args).map(Answer::from),
+        CliCommand::Check(args) => decide::check(args),
+        CliCommand::Peek(args) => decide::peek(args),
+        CliCommand::Reset(args) => decide::reset(args),
+        CliCommand::Refund(args) => decide::refund(args),
+        CliCommand::Replay(args) => replay::run(args).map(CommandOutput::from),
+        CliCommand::Explain(args) => explain::run(args).map(CommandOutput::from),
+        CliCommand::Serve(args) => serve::run(args),
+        CliCommand::Token(args) => token::run(args),
+        CliCommand::Config(args) => config::run(args),
+        CliCommand::Redis(args) => redis::run(args),
+        CliCommand::Bench(args) => bench::run(args).map(CommandOutput::from),
     }
 }
 
 /// The output of a command, and its exit code.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct CommandOutput {
     pub(crate) text: String,
     pub(crate) code: u8,
 }
 
-impl From<String> for Answer {
+impl From<String> for CommandOutput {
     fn from(text: String) -> Self {
         Self { text, code: 0 }
     }
 }
 
 /// Writes the output of a command. A reader that closes the pipe early, such as `head`, is no error.
-fn print(output: &str) -> Result<(), Error> {
+fn print(output: &str) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(output.as_bytes()).and_then(|()| out.flush()) {
-        Err(source) if source.kind() != ErrorKind::BrokenPipe => Err(Error::Output(source)),
+        Err(source) if source.kind() != ErrorKind::BrokenPipe => Err(CliError::Output(source)),
         _ => Ok(()),
     }
 }

@@ -125,7 +125,7 @@ pub(crate) const WIDTH: usize = 80;
 
 /// The edge at which the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum ColumnAlignment {
     /// For words.
     Left,
     /// For numbers.
@@ -134,14 +134,14 @@ pub(crate) enum Side {
 
 /// Rows of cells in columns as wide as their widest cell.
 #[derive(Debug)]
-pub(crate) struct Table {
-    sides: Vec<Side>,
+pub(crate) struct TextTable {
+    sides: Vec<ColumnAlignment>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// Returns an empty table with these columns.
-    pub(crate) fn new(sides: &[Side]) -> Self {
+    pub(crate) fn new(sides: &[ColumnAlignment]) -> Self {
         Self { sides: sides.to_vec(), rows: Vec::new() }
     }
 
@@ -163,8 +163,8 @@ impl Table {
             let mut line = String::new();
             for ((cell, side), &width) in row.iter().zip(&self.sides).zip(&widths) {
                 match side {
-                    Side::Left => line += &format!("  {cell:<width$}"),
-                    Side::Right => line += &format!("  {cell:>width$}"),
+                    ColumnAlignment::Left => line += &format!("  {cell:<width$}"),
+                    ColumnAlignment::Right => line += &format!("  {cell:>width$}"),
                 }
             }
             text += line.trim_end();

@@ -4,25 +4,25 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use crate::format::Format;
-use crate::message::{ConfigError, Message, Place};
-use crate::reader::{Read, read};
+use crate::format::ConfigFormat;
+use crate::message::{ConfigError, ConfigMessage, ConfigPosition};
+use crate::reader::{ParsedConfig, read};
 
 /// The longest policy file, in bytes.
 pub const MAX_FILE: usize = 16 << 20;
 
 /// Reads a policy file. The ending of its name determines the format. After following symbolic links it must be a
 /// regular file that only its owner may write.
-pub fn read_file(path: &Path) -> Result<Read, ConfigError> {
+pub fn read_file(path: &Path) -> Result<ParsedConfig, ConfigError> {
     text_of(path)
         .and_then(|(text, format)| read(&text, format))
         .map_err(|error| ConfigError { file: Some(path.display().to_string()), ..error })
 }
 
-fn text_of(path: &Path) -> Result<(String, Format), ConfigError> {
-    let Some(format) = Format::of(path) else {
+fn text_of(path: &Path) -> Result<(String, ConfigFormat), ConfigError> {
+    let Some(format) = ConfigFormat::of(path) else {
         let found = path.extension().map(|ending| format!("{:?}", ending.to_string_lossy()));
-        return Err(ConfigError::whole(
+        return Err(ConfigError::of_file(
             "a file name ending in .yaml, .yml, .json or .toml",
             found.unwrap_or_else(|| "none".to_owned()),
             "the ending tells the format",
@@ -47,13 +47,13 @@ fn unreadable(error: io::Error) -> ConfigError {
         io::ErrorKind::PermissionDenied => "may this user read it?",
         _ => "",
     };
-    ConfigError::whole("a file that can be read", error.to_string(), hint)
+    ConfigError::of_file("a file that can be read", error.to_string(), hint)
 }
 
 fn permitted(path: &Path, about: &Metadata) -> Result<(), ConfigError> {
     if !about.is_file() {
         let found = if about.is_dir() { "a directory" } else { "something else, such as a pipe or a device" };
-        return Err(ConfigError::whole("a regular file", found, "name the policy file itself"));
+        return Err(ConfigError::of_file("a regular file", found, "name the policy file itself"));
     }
     writable_by_owner_alone(path, about)
 }
@@ -68,7 +68,7 @@ fn writable_by_owner_alone(path: &Path, about: &Metadata) -> Result<(), ConfigEr
         return Ok(());
     }
     let quoted = format!("'{}'", path.display().to_string().replace('\'', "'\\''"));
-    Err(ConfigError::whole(
+    Err(ConfigError::of_file(
         "a file that neither its group nor others may write",
         format!("mode {mode:04o}"),
         format!("run: chmod go-w {quoted}"),
@@ -88,8 +88,12 @@ fn not_utf8(bytes: &[u8], right: usize) -> ConfigError {
     } else {
         "save it as UTF-8"
     };
-    let message = Message {
-        place: Some(Place { excerpt: String::new(), caret: 0, ..Place::of(&before, before.len()) }),
+    let message = ConfigMessage {
+        position: Some(ConfigPosition {
+            excerpt: String::new(),
+            caret: 0,
+            ..ConfigPosition::of(&before, before.len())
+        }),
         path: String::new(),
         expected: "text in UTF-8".to_owned(),
         found: format!("the byte 0x{byte:02x}"),

@@ -4,14 +4,14 @@ use std::path::Path;
 
 /// The format of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum ConfigFormat {
     /// YAML 1.2, and so JSON.
     Yaml,
     /// TOML 1.1.
     Toml,
 }
 
-impl Format {
+impl ConfigFormat {
     /// Returns the format by the ending of a file's name: `.yaml`, `.yml`, `.json` or `.toml`.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {

@@ -1,11 +1,11 @@
 //! The policy file: named policies with their lists, overrides and bans.
 //!
 //! ```
-//! use tollgate_config::{Format, read};
+//! use tollgate_config::{ConfigFormat, read};
 //!
-//! let read_ = read("policies:\n  login: 5/min, 20/h\n", Format::Yaml).unwrap();
+//! let read_ = read("policies:\n  login: 5/min, 20/h\n", ConfigFormat::Yaml).unwrap();
 //! assert_eq!(read_.config.policies[0].policy.to_string(), "5/min, 20/h");
-//! let error = read("policies:\n  login: 5/parsec\n", Format::Yaml).unwrap_err();
+//! let error = read("policies:\n  login: 5/parsec\n", ConfigFormat::Yaml).unwrap_err();
 //! assert_eq!(
 //!     error.to_string(),
 //!     r#"2:12: policies.login: expected a unit (us, ms, s, min, h, d, w), found "parsec"; for example "100/min""#,
@@ -36,10 +36,10 @@ mod tree;
 
 pub use changes::changes;
 pub use file::{MAX_FILE, read_file};
-pub use format::Format;
+pub use format::ConfigFormat;
 pub use key::join;
-pub use message::{ConfigError, MAX_MESSAGES, Message, Place};
-pub use model::{Ban, Config, Entry, KeyPart, Override, Webhook};
+pub use message::{ConfigError, ConfigMessage, ConfigPosition, MAX_MESSAGES};
+pub use model::{Ban, Config, KeyPart, Override, PolicyEntry, Webhook};
 pub use pattern::Pattern;
-pub use reader::{Read, read, read_at};
+pub use reader::{ParsedConfig, read, read_at};
 pub use schema::schema;

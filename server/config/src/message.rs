@@ -4,14 +4,14 @@ use std::fmt;
 
 /// The most mistakes of a file that are reported.
 pub const MAX_MESSAGES: usize = 20;
-/// The most characters of a long line that are shown around a place.
+/// The most characters of a long line that are shown around a position.
 const SHOWN: usize = 100;
 
 /// A mistake or a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct ConfigMessage {
     /// The position in the text; `None` if the file itself is at fault.
-    pub place: Option<Place>,
+    pub position: Option<ConfigPosition>,
     /// The field, such as `policies.login.overrides[1].until`, where the first entry of a list is 0; empty for the
     /// whole file.
     pub path: String,
@@ -24,7 +24,7 @@ pub struct Message {
 }
 
 /// Formats `path: expected …, found …; hint`, without file, line and column.
-impl fmt::Display for Message {
+impl fmt::Display for ConfigMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
@@ -39,7 +39,7 @@ impl fmt::Display for Message {
 
 /// A position in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ConfigPosition {
     /// The line, counted from 1.
     pub line: usize,
     /// The column in characters, counted from 1.
@@ -50,7 +50,7 @@ pub struct Place {
     pub caret: usize,
 }
 
-impl Place {
+impl ConfigPosition {
     /// Returns the position of a byte of `text`.
     pub(crate) fn of(text: &str, at: usize) -> Self {
         let mut at = at.min(text.len());
@@ -60,20 +60,24 @@ impl Place {
         let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
         let line = text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
         let column = text[start..at].chars().count() + 1;
-        let whole = text[start..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
+        let line_text = text[start..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
         // A URL may contain a password, and messages are logged.
-        if whole.contains("://") {
+        if line_text.contains("://") {
             return Self { line, column, excerpt: String::new(), caret: 0 };
         }
         let skipped = if column > SHOWN * 3 / 4 { column - SHOWN / 2 } else { 0 };
-        let mut excerpt: String =
-            whole.chars().skip(skipped).take(SHOWN).map(|char| if char.is_control() { ' ' } else { char }).collect();
+        let mut excerpt: String = line_text
+            .chars()
+            .skip(skipped)
+            .take(SHOWN)
+            .map(|char| if char.is_control() { ' ' } else { char })
+            .collect();
         let mut caret = column - skipped;
         if skipped > 0 {
             excerpt.insert(0, '…');
             caret += 1;
         }
-        if whole.chars().nth(skipped + SHOWN).is_some() {
+        if line_text.chars().nth(skipped + SHOWN).is_some() {
             excerpt.push('…');
         }
         Self { line, column, excerpt, caret }
@@ -86,16 +90,16 @@ pub struct ConfigError {
     /// The file, if the text came from one.
     pub file: Option<String>,
     /// The mistakes in the order of the file, at least one.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ConfigMessage>,
     /// The number of further mistakes.
     pub more: usize,
 }
 
 impl ConfigError {
     /// Returns the error for a fault of the file itself.
-    pub(crate) fn whole(expected: impl Into<String>, found: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn of_file(expected: impl Into<String>, found: impl Into<String>, hint: impl Into<String>) -> Self {
         let (expected, found, hint) = (expected.into(), found.into(), hint.into());
-        let message = Message { place: None, path: String::new(), expected, found, hint };
+        let message = ConfigMessage { position: None, path: String::new(), expected, found, hint };
         Self { file: None, messages: vec![message], more: 0 }
     }
 }
@@ -110,10 +114,10 @@ impl fmt::Display for ConfigError {
             if let Some(file) = &self.file {
                 write!(f, "{file}:")?;
             }
-            if let Some(place) = &message.place {
-                write!(f, "{}:{}:", place.line, place.column)?;
+            if let Some(position) = &message.position {
+                write!(f, "{}:{}:", position.line, position.column)?;
             }
-            if self.file.is_some() || message.place.is_some() {
+            if self.file.is_some() || message.position.is_some() {
                 f.write_str(" ")?;
             }
             message.fmt(f)?;
@@ -135,21 +139,21 @@ mod tests {
     fn places_are_lines_and_characters() {
         let text = "one\r\ntwö three\n\nlast";
         let place = |at| {
-            let place = Place::of(text, at);
+            let place = ConfigPosition::of(text, at);
             (place.line, place.column, place.excerpt)
         };
         assert_eq!(place(0), (1, 1, "one".to_owned()));
         assert_eq!(place(text.find("three").unwrap()), (2, 5, "twö three".to_owned()));
         assert_eq!(place(16), (3, 1, String::new()));
         assert_eq!(place(1_000), (4, 5, "last".to_owned()));
-        let secret = Place::of("webhook: http://user:word@host", 10);
+        let secret = ConfigPosition::of("webhook: http://user:word@host", 10);
         assert_eq!((secret.column, secret.excerpt.as_str()), (11, ""));
     }
 
     #[test]
     fn a_long_line_is_shown_around_its_place() {
         let text = format!("{}here{}", "x".repeat(5_000), "y".repeat(5_000));
-        let place = Place::of(&text, 5_000);
+        let place = ConfigPosition::of(&text, 5_000);
         assert_eq!(place.column, 5_001);
         assert!(place.excerpt.chars().count() <= SHOWN + 2);
         let shown: String = place.excerpt.chars().skip(place.caret - 1).take(4).collect();

@@ -10,14 +10,14 @@ use crate::pattern::Pattern;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// The policies, in the order of the file. Names are unique.
-    pub policies: Vec<Arc<Entry>>,
+    pub policies: Vec<Arc<PolicyEntry>>,
     /// The webhook that receives near-limit alerts, in addition to log and metrics.
     pub webhook: Option<Webhook>,
 }
 
 /// A named policy with everything that belongs to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct PolicyEntry {
     /// Name, limits, mode and `on_error`.
     pub policy: Policy,
     /// The parts that its keys are made of; if empty, the caller's key as it is.
@@ -42,7 +42,7 @@ pub struct Entry {
     pub note: Option<String>,
 }
 
-impl Entry {
+impl PolicyEntry {
     /// Returns a policy without rules and extras. The policy must have a name.
     pub fn new(policy: Policy) -> Self {
         Self {

@@ -11,11 +11,11 @@ use crate::key::{join, split};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern {
     text: Arc<str>,
-    kind: Kind,
+    kind: PatternKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Kind {
+enum PatternKind {
     /// The text is the only key that matches.
     Key,
     /// The text is a glob pattern.
@@ -27,7 +27,7 @@ enum Kind {
 impl Pattern {
     /// Returns the pattern of a text.
     pub fn new(text: &str) -> Self {
-        Self { kind: if is_glob(text) { Kind::Glob } else { Kind::Key }, text: text.into() }
+        Self { kind: if is_glob(text) { PatternKind::Glob } else { PatternKind::Key }, text: text.into() }
     }
 
     /// Returns a pattern for keys of several parts, with one pattern for each part.
@@ -36,8 +36,8 @@ impl Pattern {
         // The parts are valid text and the inserted characters are ASCII, so the result is valid text too.
         let text: Arc<str> = String::from_utf8_lossy(&join(&bytes)).into();
         match parts.iter().any(|part| is_glob(part)) {
-            true => Self { kind: Kind::Parts(parts.iter().map(|&part| part.into()).collect()), text },
-            false => Self { kind: Kind::Key, text },
+            true => Self { kind: PatternKind::Parts(parts.iter().map(|&part| part.into()).collect()), text },
+            false => Self { kind: PatternKind::Key, text },
         }
     }
 
@@ -48,15 +48,15 @@ impl Pattern {
 
     /// Returns the only key that matches, if the pattern is a single key.
     pub fn key(&self) -> Option<&[u8]> {
-        (self.kind == Kind::Key).then_some(self.text.as_bytes())
+        (self.kind == PatternKind::Key).then_some(self.text.as_bytes())
     }
 
     /// Returns whether a key matches.
     pub fn matches(&self, key: &[u8]) -> bool {
         match &self.kind {
-            Kind::Key => self.text.as_bytes() == key,
-            Kind::Glob => matches(self.text.as_bytes(), key, &mut 0),
-            Kind::Parts(parts) => {
+            PatternKind::Key => self.text.as_bytes() == key,
+            PatternKind::Glob => matches(self.text.as_bytes(), key, &mut 0),
+            PatternKind::Parts(parts) => {
                 let mut values = split(key);
                 let all = parts
                     .iter()

@@ -39,8 +39,8 @@ pub(crate) const GIVE_BACK: Duration = Duration::from_secs(10);
 const SHARE: usize = 8;
 
 /// Returns the bytes that each connection reserves.
-pub(crate) const fn room(speaks: FrontEnd, tls: bool) -> usize {
-    let room = match speaks {
+pub(crate) const fn room(front_end: FrontEnd, tls: bool) -> usize {
+    let room = match front_end {
         FrontEnd::Resp => RESP_ROOM,
         FrontEnd::Http => HTTP_ROOM,
     };
@@ -63,7 +63,7 @@ pub(crate) struct BufferBudget {
 /// The bytes that one holder has of the shared part, until it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct BufferLease {
-    of: Option<Arc<BufferBudget>>,
+    budget: Option<Arc<BufferBudget>>,
     bytes: usize,
     /// The time at which it took its first byte.
     since: Option<Instant>,
@@ -71,7 +71,7 @@ pub(crate) struct BufferLease {
 
 /// The bytes taken of one part, and the limit of that part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Usage {
+pub(crate) struct BufferUsage {
     pub(crate) part: &'static str,
     pub(crate) bytes: usize,
     pub(crate) limit: usize,
@@ -108,11 +108,11 @@ impl BufferBudget {
     }
 
     /// Returns the bytes taken of both parts.
-    pub(crate) fn usage(&self) -> [Usage; 2] {
+    pub(crate) fn usage(&self) -> [BufferUsage; 2] {
         let bytes = self.shared - self.left.load(Ordering::Relaxed).min(self.shared);
         [
-            Usage { part: "connections", bytes: self.taken.load(Ordering::Relaxed), limit: self.rooms },
-            Usage { part: "shared", bytes, limit: self.shared },
+            BufferUsage { part: "connections", bytes: self.taken.load(Ordering::Relaxed), limit: self.rooms },
+            BufferUsage { part: "shared", bytes, limit: self.shared },
         ]
     }
 
@@ -157,27 +157,27 @@ impl BufferLease {
     /// Keeps that number of bytes instead of the previous one. Returns `false` and changes nothing if there is no room
     /// for more.
     #[must_use]
-    pub(crate) fn keep(&mut self, of: &Arc<BufferBudget>, bytes: usize) -> bool {
-        self.keep_of(of, bytes, SHARE)
+    pub(crate) fn keep(&mut self, budget: &Arc<BufferBudget>, bytes: usize) -> bool {
+        self.keep_share(budget, bytes, SHARE)
     }
 
     /// Does the same for replies, which exist already and are kept for a few seconds at most: they may take all that is
     /// left.
     #[must_use]
-    pub(crate) fn keep_replies(&mut self, of: &Arc<BufferBudget>, bytes: usize) -> bool {
-        self.keep_of(of, bytes, 1)
+    pub(crate) fn keep_replies(&mut self, budget: &Arc<BufferBudget>, bytes: usize) -> bool {
+        self.keep_share(budget, bytes, 1)
     }
 
-    fn keep_of(&mut self, of: &Arc<BufferBudget>, bytes: usize, share: usize) -> bool {
+    fn keep_share(&mut self, budget: &Arc<BufferBudget>, bytes: usize, share: usize) -> bool {
         let bytes = bytes.saturating_sub(OWN);
         if bytes > self.bytes {
-            if !of.take(self.bytes, bytes - self.bytes, share) {
+            if !budget.take(self.bytes, bytes - self.bytes, share) {
                 return false;
             }
-            self.of.get_or_insert_with(|| Arc::clone(of));
+            self.budget.get_or_insert_with(|| Arc::clone(budget));
             self.since.get_or_insert_with(Instant::now);
         } else if bytes < self.bytes {
-            of.give_back(self.bytes - bytes);
+            budget.give_back(self.bytes - bytes);
         }
         self.bytes = bytes;
         if bytes == 0 {
@@ -187,15 +187,15 @@ impl BufferLease {
     }
 
     /// Returns the time at which it gives back its bytes if room is scarce; `None` if it has none.
-    pub(crate) fn until(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.since.map(|since| since + GIVE_BACK)
     }
 }
 
 impl Drop for BufferLease {
     fn drop(&mut self) {
-        if let Some(of) = &self.of {
-            of.give_back(self.bytes);
+        if let Some(budget) = &self.budget {
+            budget.give_back(self.bytes);
         }
     }
 }
@@ -209,38 +209,38 @@ mod tests {
     #[test]
     fn a_holder_takes_an_eighth_of_what_is_left_and_a_little_always() {
         // 16 MiB are shared, of which 2 are reserved.
-        let held = Arc::new(BufferBudget::default());
-        let mut holds: Vec<BufferLease> = (0..600).map(|_| BufferLease::default()).collect();
-        assert!(!holds[0].keep(&held, 2 * MIB) && holds[0].keep(&held, OWN + 14 * MIB / 8));
-        assert!(holds[0].keep(&held, OWN), "less than before");
-        let kept = holds.iter_mut().filter_map(|hold| hold.keep(&held, OWN + (256 << 10)).then_some(())).count();
+        let budget = Arc::new(BufferBudget::default());
+        let mut leases: Vec<BufferLease> = (0..600).map(|_| BufferLease::default()).collect();
+        assert!(!leases[0].keep(&budget, 2 * MIB) && leases[0].keep(&budget, OWN + 14 * MIB / 8));
+        assert!(leases[0].keep(&budget, OWN), "less than before");
+        let kept = leases.iter_mut().filter_map(|lease| lease.keep(&budget, OWN + (256 << 10)).then_some(())).count();
         assert_eq!(kept, 49, "until less than eight times as much is left");
-        assert!(holds[kept].keep(&held, OWN + (200 << 10)), "shorter ones still fit");
-        for hold in &mut holds[kept + 1..] {
-            let most = (1..=256).rev().find(|kib| hold.keep(&held, OWN + (kib << 10)));
-            assert!(most.is_some() || held.usage()[1].bytes > 13 * MIB);
-            assert!(hold.keep(&held, OWN), "a little is always kept");
+        assert!(leases[kept].keep(&budget, OWN + (200 << 10)), "shorter ones still fit");
+        for lease in &mut leases[kept + 1..] {
+            let most = (1..=256).rev().find(|kib| lease.keep(&budget, OWN + (kib << 10)));
+            assert!(most.is_some() || budget.usage()[1].bytes > 13 * MIB);
+            assert!(lease.keep(&budget, OWN), "a little is always kept");
         }
-        assert!(held.is_scarce());
+        assert!(budget.is_scarce());
         // The reserved bytes are still available.
-        assert!(held.take_reserved(MIB));
-        held.give_back(MIB);
-        assert!(held.refused() > 0);
-        drop(holds);
-        assert_eq!(held.usage()[1], Usage { part: "shared", bytes: 0, limit: 16 * MIB });
-        assert_eq!(held.rooms(), 48 * MIB);
+        assert!(budget.take_reserved(MIB));
+        budget.give_back(MIB);
+        assert!(budget.refused() > 0);
+        drop(leases);
+        assert_eq!(budget.usage()[1], BufferUsage { part: "shared", bytes: 0, limit: 16 * MIB });
+        assert_eq!(budget.rooms(), 48 * MIB);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_hold_is_as_old_as_its_first_byte() {
-        let held = Arc::new(BufferBudget::default());
-        let mut hold = BufferLease::default();
+    async fn a_lease_is_as_old_as_its_first_byte() {
+        let budget = Arc::new(BufferBudget::default());
+        let mut lease = BufferLease::default();
         let start = Instant::now();
-        assert!(hold.keep(&held, OWN) && hold.until().is_none());
-        assert!(hold.keep(&held, OWN + 1));
+        assert!(lease.keep(&budget, OWN) && lease.deadline().is_none());
+        assert!(lease.keep(&budget, OWN + 1));
         tokio::time::advance(Duration::from_secs(3)).await;
-        assert!(hold.keep(&held, OWN + 2));
-        assert_eq!(hold.until(), Some(start + GIVE_BACK), "more does not make it younger");
-        assert!(hold.keep(&held, 0) && hold.until().is_none());
+        assert!(lease.keep(&budget, OWN + 2));
+        assert_eq!(lease.deadline(), Some(start + GIVE_BACK), "more does not make it younger");
+        assert!(lease.keep(&budget, 0) && lease.deadline().is_none());
     }
 }

@@ -30,15 +30,15 @@ mod start_error;
 #[cfg(test)]
 mod usage_tests;
 
-pub use access::{Scope, Scopes, ScopesError, Token, TokensError};
+pub use access::{AccessToken, Scope, Scopes, ScopesError, TokensError};
 pub use buffers::{DEFAULT_BUFFERS, MIN_BUFFERS};
 pub use listeners::TlsError;
-pub use reload::Reload;
+pub use reload::Reloader;
 pub use server::Server;
-pub use settings::{HTTP_PORT, Limits, MAX_MEMORY, MIN_MEMORY, RESP_PORT, Settings, TlsFiles};
+pub use settings::{ConnectionLimits, HTTP_PORT, MAX_MEMORY, MIN_MEMORY, RESP_PORT, ServerSettings, TlsFiles};
 pub use start_error::StartError;
 pub use tollgate_engine::Collector;
-pub use tollgate_engine::persist::{Fsync, Keeping, OnFullDisk, Persist};
+pub use tollgate_engine::persist::{Fsync, OnFullDisk, PersistMode, PersistSettings};
 pub use tollgate_http::trusted_proxy;
 pub use tollgate_telemetry::audit::AuditFile;
-pub use tollgate_telemetry::log::LogForm;
+pub use tollgate_telemetry::log::LogFormat;

@@ -9,9 +9,9 @@ use tollgate_kernel::Policy;
 use tollgate_redis::Redis;
 
 use tollgate_engine::Collector;
-use tollgate_engine::persist::Keeping;
+use tollgate_engine::persist::PersistSettings;
 use tollgate_telemetry::audit::AuditFile;
-use tollgate_telemetry::log::LogForm;
+use tollgate_telemetry::log::LogFormat;
 
 /// The default port of the Redis protocol.
 pub const RESP_PORT: u16 = 7379;
@@ -25,7 +25,7 @@ pub const MAX_MEMORY: usize = tollgate_memory::MAX_CAP;
 
 /// The settings of a server.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ServerSettings {
     /// The address of the Redis protocol; `None` for no listener.
     pub resp: Option<SocketAddr>,
     /// The address of HTTP; `None` for no listener.
@@ -48,7 +48,7 @@ pub struct Settings {
     /// the store's share is 1, the start logs a warning: each server then admits whole limits while the store is away.
     pub instances: Option<u16>,
     /// The data kept over a restart; `None` keeps nothing.
-    pub data: Option<Keeping>,
+    pub data: Option<PersistSettings>,
     /// Policies that callers may name, in addition to those of the file.
     pub policies: Vec<Policy>,
     /// The policy file, which is read again when it changes.
@@ -68,13 +68,13 @@ pub struct Settings {
     /// Host names of the server, in addition to its addresses and `localhost`.
     pub hosts: Vec<String>,
     /// The format of the log.
-    pub log: LogForm,
+    pub log: LogFormat,
     /// The file that resets, bans and reloads are audited in; `None` for the log alone.
     pub audit: Option<AuditFile>,
     /// The collector that receives traces; `None` sends no traces.
     pub traces: Option<Collector>,
     /// Bounds on connections and durations.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
 }
 
 /// The files of certificate and key, in PEM.
@@ -88,7 +88,7 @@ pub struct TlsFiles {
 
 /// Bounds on connections and durations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// The number of connections in all. It is lower if the system allows fewer open files or the buffers have room for
     /// fewer.
     pub connections: usize,
@@ -104,7 +104,7 @@ pub struct Limits {
     pub stop: Duration,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             connections: 4_096,
@@ -117,7 +117,7 @@ impl Default for Limits {
     }
 }
 
-impl Default for Settings {
+impl Default for ServerSettings {
     fn default() -> Self {
         Self {
             resp: Some((Ipv4Addr::LOCALHOST, RESP_PORT).into()),
@@ -141,10 +141,10 @@ impl Default for Settings {
             plaintext: false,
             trusted_proxies: Vec::new(),
             hosts: Vec::new(),
-            log: LogForm::Off,
+            log: LogFormat::Off,
             audit: None,
             traces: None,
-            limits: Limits::default(),
+            limits: ConnectionLimits::default(),
         }
     }
 }

@@ -5,28 +5,28 @@ use std::sync::atomic::AtomicU64;
 
 use tokio::sync::watch;
 
-use crate::access::Access;
+use crate::access::AccessControl;
 use crate::buffers::BufferBudget;
-use crate::http::Front;
+use crate::http::HttpState;
 use crate::metrics::Metrics;
 use crate::resp::clients::Clients;
-use crate::resp::commands::Scripts;
+use crate::resp::commands::ScriptRegistry;
 use tollgate_engine::Engine;
-use tollgate_telemetry::log::Log;
+use tollgate_telemetry::log::ServerLog;
 
 /// The state that all connections share.
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub(crate) engine: Arc<Engine>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) access: Access,
-    pub(crate) http: Front,
+    pub(crate) access: AccessControl,
+    pub(crate) http: HttpState,
     /// The connections of the Redis protocol.
     pub(crate) clients: Clients,
-    pub(crate) log: Arc<Log>,
+    pub(crate) log: Arc<ServerLog>,
     /// The bound on the buffers of all connections.
     pub(crate) buffers: Arc<BufferBudget>,
     /// The scripts and libraries that are loaded.
-    pub(crate) scripts: Scripts,
+    pub(crate) scripts: ScriptRegistry,
     /// The number of the next connection.
     pub(crate) next_id: AtomicU64,
     /// Whether the server is stopping: it is not ready any more, and accepts no more connections.
@@ -36,34 +36,41 @@ pub(crate) struct Shared {
 }
 
 #[cfg(test)]
-impl Shared {
+impl ServerState {
     /// Returns the shared state of a test: the embedded store, a silent log, and no end.
     pub(crate) fn for_test() -> Arc<Self> {
-        Self::for_test_by(|| Box::new(tollgate_memory::Monotonic::new()))
+        Self::for_test_by(|| Box::new(tollgate_memory::MonotonicClock::new()))
     }
 
     /// Returns the same with the given clock.
     pub(crate) fn for_test_by(clock: impl Fn() -> Box<dyn tollgate_kernel::Clock>) -> Arc<Self> {
-        use crate::access::{Free, Tokens};
-        use tollgate_engine::{Home, Recovered};
+        use crate::access::{FreeAccess, Tokens};
+        use tollgate_engine::{Home, RecoveredState};
         use tollgate_memory::{MIN_CAP, Memory};
 
-        let log = Arc::new(Log::default());
+        let log = Arc::new(ServerLog::default());
         let home = Home::embedded(Memory::with_clock(MIN_CAP, clock()), clock());
         let (_, never) = watch::channel(false);
-        let keys = tollgate_keyspace::Keys::new(1 << 20);
+        let keys = tollgate_keyspace::Keyspace::new(1 << 20);
         let metrics = Arc::<Metrics>::default();
         let engine = Engine::new(home, Vec::new(), clock(), Arc::clone(&log), keys);
-        engine.begin(Default::default(), Recovered::default()).unwrap();
+        engine.begin(Default::default(), RecoveredState::default()).unwrap();
         Arc::new(Self {
             engine: Arc::new(engine),
-            access: Access::new(Free::Loopback, Vec::new(), Tokens::default(), None, clock(), Arc::clone(&log)),
-            http: Front::default(),
+            access: AccessControl::new(
+                FreeAccess::Loopback,
+                Vec::new(),
+                Tokens::default(),
+                None,
+                clock(),
+                Arc::clone(&log),
+            ),
+            http: HttpState::default(),
             clients: Clients::new(clock().now()),
             buffers: Arc::clone(&metrics.buffers),
             metrics,
             log,
-            scripts: Scripts::default(),
+            scripts: ScriptRegistry::default(),
             next_id: AtomicU64::new(1),
             stopping: never.clone(),
             leaving: never,

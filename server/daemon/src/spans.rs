@@ -1,16 +1,16 @@
 //! The attributes of a request's span: the policy, a hash of the key, the outcome. Never the key.
 
 use tollgate_kernel::Decision;
-use tollgate_telemetry::traces::Span;
+use tollgate_telemetry::traces::RequestSpan;
 
-use tollgate_engine::{Answer, Engine, Known, Part, Question};
+use tollgate_engine::{Engine, EngineAnswer, EnginePolicy, EngineQuestion, QuestionPart};
 use tollgate_keyspace::Fault;
 
 /// Records the decisions of a policy, each for its key.
 pub(crate) fn decisions<'a>(
-    span: &mut Span,
+    span: &mut RequestSpan,
     engine: &Engine,
-    known: &Known,
+    known: &EnginePolicy,
     keys: impl ExactSizeIterator<Item = &'a [u8]>,
     decisions: &[Decision],
 ) {
@@ -20,7 +20,12 @@ pub(crate) fn decisions<'a>(
 }
 
 /// Records the policy, and the hash of the key if there is exactly one.
-fn about<'a>(span: &mut Span, engine: &Engine, known: &Known, mut keys: impl ExactSizeIterator<Item = &'a [u8]>) {
+fn about<'a>(
+    span: &mut RequestSpan,
+    engine: &Engine,
+    known: &EnginePolicy,
+    mut keys: impl ExactSizeIterator<Item = &'a [u8]>,
+) {
     span.set("tollgate.policy", known.label().as_str());
     if keys.len() == 1
         && let Some(key) = keys.next()
@@ -29,7 +34,7 @@ fn about<'a>(span: &mut Span, engine: &Engine, known: &Known, mut keys: impl Exa
     }
 }
 
-fn outcome(span: &mut Span, known: &Known, count: usize, decisions: &[Decision]) {
+fn outcome(span: &mut RequestSpan, known: &EnginePolicy, count: usize, decisions: &[Decision]) {
     let allowed = decisions.iter().filter(|decision| decision.allowed).count();
     if count == 1 {
         span.set("tollgate.allowed", allowed == 1);
@@ -46,24 +51,31 @@ fn outcome(span: &mut Span, known: &Known, count: usize, decisions: &[Decision])
 }
 
 /// Records a question and its answer.
-pub(crate) fn answer(span: &mut Span, engine: &Engine, question: &Question, answer: &Result<Answer, Fault>) {
-    let one = |part: &Part, span: &mut Span| about(span, engine, &part.known, [part.key.as_slice()].into_iter());
+pub(crate) fn answer(
+    span: &mut RequestSpan,
+    engine: &Engine,
+    question: &EngineQuestion,
+    answer: &Result<EngineAnswer, Fault>,
+) {
+    let one = |part: &QuestionPart, span: &mut RequestSpan| {
+        about(span, engine, &part.known, [part.key.as_slice()].into_iter())
+    };
     match (question, answer) {
-        (Question::Check(ask), Ok(Answer::Decided(verdict))) => {
+        (EngineQuestion::Check(ask), Ok(EngineAnswer::Decided(verdict))) => {
             one(&ask.part, span);
             let known = &ask.part.known;
-            outcome(span, verdict.asked(known), 1, std::slice::from_ref(&verdict.decision));
+            outcome(span, verdict.applied(known), 1, std::slice::from_ref(&verdict.decision));
             if known.rules.is_some() {
                 span.set("tollgate.rule", verdict.rule.name());
             }
         }
-        (Question::Check(ask), _) => one(&ask.part, span),
-        (Question::Reset(part) | Question::Refund { part, .. }, _) => one(part, span),
-        (Question::All(parts), Ok(Answer::Together(together, _))) => {
+        (EngineQuestion::Check(ask), _) => one(&ask.part, span),
+        (EngineQuestion::Reset(part) | EngineQuestion::Refund { part, .. }, _) => one(part, span),
+        (EngineQuestion::All(parts), Ok(EngineAnswer::Together(together, _))) => {
             span.set("tollgate.batch_size", parts.len());
             span.set("tollgate.allowed", together.allowed);
         }
-        (Question::All(parts), _) => span.set("tollgate.batch_size", parts.len()),
+        (EngineQuestion::All(parts), _) => span.set("tollgate.batch_size", parts.len()),
     }
     if let Err(fault) = answer {
         span.fail(fault.code.word());
@@ -71,12 +83,12 @@ pub(crate) fn answer(span: &mut Span, engine: &Engine, question: &Question, answ
 }
 
 /// Returns the command that asks a question.
-pub(crate) fn command(question: &Question) -> &'static str {
+pub(crate) fn command(question: &EngineQuestion) -> &'static str {
     match question {
-        Question::Check(ask) if ask.peek => "TG.PEEK",
-        Question::Check(_) => "TG.CHECK",
-        Question::Reset(_) => "TG.RESET",
-        Question::Refund { .. } => "TG.REFUND",
-        Question::All(_) => "TG.CHECKALL",
+        EngineQuestion::Check(ask) if ask.peek => "TG.PEEK",
+        EngineQuestion::Check(_) => "TG.CHECK",
+        EngineQuestion::Reset(_) => "TG.RESET",
+        EngineQuestion::Refund { .. } => "TG.REFUND",
+        EngineQuestion::All(_) => "TG.CHECKALL",
     }
 }

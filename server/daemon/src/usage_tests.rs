@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tollgate_config::{Config, Entry};
+use tollgate_config::{Config, PolicyEntry};
 use tollgate_kernel::{Clock, Micros, Policy, Request, Timestamp};
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
 
 use crate::access::Scopes;
 use crate::resp::session::Session;
-use crate::shared::Shared;
-use tollgate_engine::usage::{MAX_KEYS, Used};
+use crate::shared::ServerState;
+use tollgate_engine::usage::{MAX_KEYS, UsageRecord};
 
 const START: u64 = 1_790_000_000_000_000;
 
-fn shared() -> (Arc<Shared>, Manual) {
-    let clock = Manual::at(Timestamp::new(START).unwrap());
-    let shared = Shared::for_test_by(|| Box::new(clock.clone()));
+fn shared() -> (Arc<ServerState>, ManualClock) {
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
+    let shared = ServerState::for_test_by(|| Box::new(clock.clone()));
     let policies = [("login", "3/min", true), ("other", "3/min", true), ("plain", "3/min", false)];
     let entry = |(name, text, usage): (&str, &str, bool)| {
         let policy = text.parse::<Policy>().unwrap().with_name(name).unwrap();
-        Arc::new(Entry { usage, ..Entry::new(policy) })
+        Arc::new(PolicyEntry { usage, ..PolicyEntry::new(policy) })
     };
     let config = Config { policies: policies.map(entry).to_vec(), ..Config::default() };
     shared.engine.adopt(config).unwrap();
@@ -28,7 +28,7 @@ fn shared() -> (Arc<Shared>, Manual) {
 }
 
 /// Returns the answers to commands.
-async fn ask(shared: &Arc<Shared>, commands: &[&[&str]]) -> String {
+async fn ask(shared: &Arc<ServerState>, commands: &[&[&str]]) -> String {
     let addr = "127.0.0.1:7379".parse().unwrap();
     let (mut client, server) = tokio::io::duplex(64 << 10);
     for words in commands {
@@ -92,8 +92,8 @@ fn so_many_keys_are_kept_and_whoever_was_used_last_is_among_them() {
         }
     }
     assert_eq!(engine.ops().usage.keys(), MAX_KEYS);
-    assert_eq!(engine.used(&known, b"first"), Some(Used::default()));
-    assert_eq!(engine.used(&known, b"kept").unwrap().requests, 1 + 101);
-    let newest = engine.used(&known, format!("key:{}", MAX_KEYS + 9).as_bytes()).unwrap();
+    assert_eq!(engine.usage_of(&known, b"first"), Some(UsageRecord::default()));
+    assert_eq!(engine.usage_of(&known, b"kept").unwrap().requests, 1 + 101);
+    let newest = engine.usage_of(&known, format!("key:{}", MAX_KEYS + 9).as_bytes()).unwrap();
     assert_eq!((newest.requests, newest.last), (1, clock.now()));
 }

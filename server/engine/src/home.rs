@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tollgate_kernel::{Cost, Decision, Detail, Item, Policy, Request, Store, StoreError, Timestamp, Together};
-use tollgate_redis::Redis;
+use tollgate_kernel::{Cost, Decision, Detail, JointDecision, KeyCheck, Policy, Request, Store, StoreError, Timestamp};
+use tollgate_redis::{CustomScript, Output, Redis};
 
-use crate::counts::Whose;
-use crate::persist::{Binding, Embedded, Filed, Note, Unkept};
-use tollgate_keyspace::{DialectCall, Keys};
+use crate::counts::PolicyOwner;
+use crate::persist::{Binding, EmbeddedHome, EmbeddedPolicy, Note, PersistFailure};
+use tollgate_keyspace::{DialectCall, Keyspace};
 
 /// A policy as homes know it.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +17,21 @@ pub struct HomePolicy<'a> {
     /// The policy as another store files it.
     pub(crate) stored: &'a Policy,
     /// The policy as the embedded store knows it, if that is the home.
-    pub(crate) filed: Option<&'a Filed>,
+    pub(crate) prepared: Option<&'a EmbeddedPolicy>,
+}
+
+impl<'a> HomePolicy<'a> {
+    /// Returns the policy as the embedded store knows it. The home of an engine prepares all of its policies, so only a
+    /// policy of another engine lacks it.
+    fn prepared(self) -> Result<&'a EmbeddedPolicy, StoreError> {
+        self.prepared.ok_or(StoreError::OtherHome)
+    }
 }
 
 /// The store that decides for the server.
 pub enum Home {
     /// In this process.
-    Embedded(Embedded),
+    Embedded(EmbeddedHome),
     /// In Redis or Valkey, standalone or a cluster.
     Redis(Redis),
 }
@@ -31,14 +39,14 @@ pub enum Home {
 impl Home {
     /// Returns the embedded store without persistence.
     pub fn embedded(memory: tollgate_memory::Memory, clock: Box<dyn tollgate_kernel::Clock>) -> Self {
-        Self::Embedded(Embedded::new(memory, None, clock))
+        Self::Embedded(EmbeddedHome::new(memory, clock))
     }
 
     /// Prepares a policy for the embedded store. Keys under a name that a caller brought are separate from those of the
     /// server's policy of that name.
-    pub fn prepare(&self, policy: &Policy, whose: Whose) -> Result<Option<Filed>, StoreError> {
+    pub fn prepare(&self, policy: &Policy, owner: PolicyOwner) -> Result<Option<EmbeddedPolicy>, StoreError> {
         match self {
-            Self::Embedded(embedded) => embedded.prepare(policy, whose).map(Some),
+            Self::Embedded(embedded) => embedded.prepare(policy, owner).map(Some),
             Self::Redis(_) => Ok(None),
         }
     }
@@ -48,23 +56,15 @@ impl Home {
         matches!(self, Self::Embedded(_))
     }
 
-    /// Returns the home as a generic store. Requests to the embedded one made this way are not persisted.
-    pub fn store(&self) -> &dyn Store {
-        match self {
-            Self::Embedded(embedded) => &**embedded,
-            Self::Redis(redis) => redis,
-        }
-    }
-
     /// Persists a fact, if persistence is enabled.
-    pub fn note(&self, note: &Note) {
+    pub(crate) fn persist_note(&self, note: &Note) {
         if let Self::Embedded(embedded) = self {
-            embedded.note(note);
+            embedded.persist_note(note);
         }
     }
 
     /// Returns the binding to the journal, if persistence is enabled.
-    pub fn binding(&self) -> Option<&Arc<Binding>> {
+    pub(crate) fn binding(&self) -> Option<&Arc<Binding>> {
         match self {
             Self::Embedded(embedded) => embedded.binding(),
             Self::Redis(_) => None,
@@ -79,7 +79,7 @@ impl Home {
 
     /// Waits until everything decided so far may be reported to callers.
     #[inline]
-    pub async fn settled(&self) -> Result<(), Unkept> {
+    pub async fn settled(&self) -> Result<(), PersistFailure> {
         match self {
             Self::Embedded(embedded) => embedded.settled().await,
             Self::Redis(_) => Ok(()),
@@ -88,25 +88,42 @@ impl Home {
 
     /// Persists what a plain command changed of the keys, which are locked.
     #[inline]
-    pub fn changed(&self, keys: &mut Keys) {
+    pub(crate) fn persist_changes(&self, keys: &mut Keyspace) {
         if let Self::Embedded(embedded) = self {
-            embedded.changed(keys);
+            embedded.persist_changes(keys);
         }
     }
 
     /// Persists a call of a dialect that was just decided on the keys, which are locked.
     #[inline]
-    pub fn spoken(&self, keys: &mut Keys, spoken: &DialectCall, now: Timestamp) {
+    pub(crate) fn persist_call(&self, keys: &mut Keyspace, call: &DialectCall, now: Timestamp) {
         if let Self::Embedded(embedded) = self {
-            embedded.spoken(keys, spoken, now);
+            embedded.persist_call(keys, call, now);
         }
     }
 
     /// Decides a request.
     pub async fn check(&self, policy: HomePolicy<'_>, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
-        match (self, policy.filed) {
-            (Self::Embedded(embedded), Some(filed)) => embedded.check(filed, key, request),
-            _ => self.store().check(policy.stored, key, *request).await,
+        match self {
+            Self::Embedded(embedded) => embedded.check(policy.prepared()?, key, request),
+            Self::Redis(redis) => redis.check(policy.stored, key, *request).await,
+        }
+    }
+
+    /// Decides one request on each of the keys, in order; `decisions` is cleared first.
+    pub async fn check_many(
+        &self,
+        policy: HomePolicy<'_>,
+        keys: &[&[u8]],
+        request: &Request,
+        decisions: &mut Vec<Decision>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Embedded(embedded) => embedded.check_many(policy.prepared()?, keys, request, decisions),
+            Self::Redis(redis) => {
+                *decisions = redis.check_many(policy.stored, keys, *request).await?;
+                Ok(())
+            }
         }
     }
 
@@ -117,17 +134,17 @@ impl Home {
         key: &[u8],
         request: &Request,
     ) -> Result<(Decision, Vec<Detail>), StoreError> {
-        match (self, policy.filed) {
-            (Self::Embedded(embedded), Some(filed)) => embedded.check_full(filed, key, request),
-            _ => self.store().check_full(policy.stored, key, *request).await,
+        match self {
+            Self::Embedded(embedded) => embedded.check_full(policy.prepared()?, key, request),
+            Self::Redis(redis) => redis.check_full(policy.stored, key, *request).await,
         }
     }
 
     /// Resets a key under a policy.
     pub async fn reset(&self, policy: HomePolicy<'_>, key: &[u8]) -> Result<(), StoreError> {
-        match (self, policy.filed) {
-            (Self::Embedded(embedded), Some(filed)) => embedded.reset(filed, key),
-            _ => self.store().reset(policy.stored, key).await,
+        match self {
+            Self::Embedded(embedded) => embedded.reset(policy.prepared()?, key),
+            Self::Redis(redis) => redis.reset(policy.stored, key).await,
         }
     }
 
@@ -139,21 +156,36 @@ impl Home {
         units: Cost,
         at: Timestamp,
     ) -> Result<u64, StoreError> {
-        match (self, policy.filed) {
-            (Self::Embedded(embedded), Some(filed)) => embedded.refund(filed, key, units, at),
-            _ => self.store().refund(policy.stored, key, units, at).await,
+        match self {
+            Self::Embedded(embedded) => embedded.refund(policy.prepared()?, key, units, at),
+            Self::Redis(redis) => redis.refund(policy.stored, key, units, at).await,
         }
     }
 
     /// Decides several keys, all or none.
-    pub async fn check_all(&self, parts: &[(HomePolicy<'_>, &[u8], Cost)]) -> Result<Together, StoreError> {
-        if let Self::Embedded(embedded) = self {
-            let filed = parts.iter().map(|(policy, key, cost)| Some((policy.filed?, *key, *cost)));
-            if let Some(parts) = filed.collect::<Option<Vec<_>>>() {
-                return embedded.check_all(&parts);
+    pub async fn check_all(&self, parts: &[(HomePolicy<'_>, &[u8], Cost)]) -> Result<JointDecision, StoreError> {
+        match self {
+            Self::Embedded(embedded) => {
+                let prepared = parts.iter().map(|&(policy, key, cost)| Ok((policy.prepared()?, key, cost)));
+                embedded.check_all(&prepared.collect::<Result<Vec<_>, StoreError>>()?)
+            }
+            Self::Redis(redis) => {
+                let items = parts.iter().map(|&(policy, key, cost)| KeyCheck { policy: policy.stored, key, cost });
+                redis.check_all(&items.collect::<Vec<_>>()).await
             }
         }
-        let items = parts.iter().map(|&(policy, key, cost)| Item { policy: policy.stored, key, cost });
-        self.store().check_all(&items.collect::<Vec<_>>()).await
+    }
+
+    /// Runs a script in the store in Redis. The embedded store runs none.
+    pub async fn run_script(
+        &self,
+        script: &CustomScript,
+        keys: &[Vec<u8>],
+        args: &[Vec<u8>],
+    ) -> Result<Output, StoreError> {
+        match self {
+            Self::Embedded(_) => Err(StoreError::Refused("expected a store in Redis, which runs scripts".to_owned())),
+            Self::Redis(redis) => redis.run_script(script, keys, args).await,
+        }
     }
 }

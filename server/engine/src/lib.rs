@@ -11,13 +11,14 @@
 //! | `counts/` | decisions counted by policy and limit |
 //! | `alerts/` | keys that come near their limits |
 //! | `usage/` | the usage of keys |
-//! | `watch.rs` | which of these observe the decisions of a policy |
+//! | `observers.rs` | which of these observe the decisions of a policy |
 //! | `ops.rs` | the parts that serve the operators of a server |
 
 mod alerts;
 pub mod counts;
 mod engine;
 mod home;
+mod observers;
 mod ops;
 pub mod persist;
 mod policies;
@@ -25,13 +26,12 @@ mod question;
 mod rule;
 mod upkeep;
 pub mod usage;
-mod watch;
 
-pub use counts::{PolicyCounters, Whose};
-pub use engine::{Adopted, Engine, Facts, HomeStats, Recovered, moment};
+pub use counts::{PolicyCounters, PolicyOwner};
+pub use engine::{AdoptionOutcome, DecisionFacts, Engine, HomeStats, LockedKeys, RecoveredState, moment};
 pub use home::Home;
 pub use ops::{Collector, Ops, OpsError};
-pub use policies::{Flips, Generation, GenerationError, Known, Policies};
-pub use question::{Answer, Ask, Part, Question, Tells, Verdict};
-pub use rule::Rule;
+pub use policies::{EnginePolicy, Flips, GenerationError, PolicyGeneration, PolicyRegistry};
+pub use question::{DetailLevel, EngineAnswer, EngineCheck, EngineQuestion, EngineVerdict, QuestionPart};
+pub use rule::DecidingRule;
 pub use upkeep::Upkeep;

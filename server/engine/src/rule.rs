@@ -2,7 +2,7 @@
 
 /// The rule that decided, or that changed the decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
+pub enum DecidingRule {
     /// The policy's limits.
     #[default]
     Policy,
@@ -18,7 +18,7 @@ pub enum Rule {
     Shadow,
 }
 
-impl Rule {
+impl DecidingRule {
     /// Returns its word, which is the same in every language.
     pub const fn name(self) -> &'static str {
         match self {

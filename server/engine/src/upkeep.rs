@@ -7,12 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, sync::atomic::Ordering};
 
-use tollgate_journal::{Failed, Health};
+use tollgate_journal::{Health, JournalError};
 
 use crate::engine::Engine;
 use crate::home::Home;
-use crate::persist::{Binding, Tell};
-use tollgate_keyspace::Times;
+use crate::persist::{BanSink, Binding};
 
 /// The interval at which the thread checks.
 const TICK: Duration = Duration::from_millis(200);
@@ -28,14 +27,14 @@ const GROWN: u64 = 64 << 20;
 
 /// The thread that writes snapshots.
 pub struct Upkeep {
-    asks: Sender<Ask>,
+    commands: Sender<UpkeepCommand>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A command for the thread.
-enum Ask {
+enum UpkeepCommand {
     /// Writes a snapshot now.
-    Snapshot(SyncSender<Result<u64, Failed>>),
+    Snapshot(SyncSender<Result<u64, JournalError>>),
     /// Writes the last snapshot by a time, and ends.
     End(Instant),
 }
@@ -44,51 +43,58 @@ impl Upkeep {
     /// Starts the thread; returns `None` if persistence is not enabled.
     pub fn start(engine: &Arc<Engine>) -> io::Result<Option<Self>> {
         let Some(binding) = engine.home.binding().cloned() else { return Ok(None) };
-        let (asks, asked) = channel();
-        let work =
-            Work { engine: Arc::clone(engine), binding, tried: Instant::now(), told: None, size: 0, failed: false };
+        let (commands, receiver) = channel();
+        let worker = UpkeepWorker {
+            engine: Arc::clone(engine),
+            binding,
+            begun: Instant::now(),
+            reported: None,
+            size: 0,
+            failed: false,
+        };
         let thread = std::thread::Builder::new().name("tollgate-data".to_owned());
-        let thread = thread.spawn(move || work.run(&asked))?;
-        Ok(Some(Self { asks, thread: Some(thread) }))
+        let thread = thread.spawn(move || worker.run(&receiver))?;
+        Ok(Some(Self { commands, thread: Some(thread) }))
     }
 
     /// Requests a snapshot now; its size in bytes is sent when it is written.
-    pub fn snapshot(&self) -> Receiver<Result<u64, Failed>> {
-        let (tell, told) = sync_channel(1);
-        let _ = self.asks.send(Ask::Snapshot(tell));
-        told
+    pub fn snapshot(&self) -> Receiver<Result<u64, JournalError>> {
+        let (sender, receiver) = sync_channel(1);
+        let _ = self.commands.send(UpkeepCommand::Snapshot(sender));
+        receiver
     }
 
     /// Writes the last snapshot if there is time for it, ends the journal and the thread.
     pub fn end(&mut self, within: Duration) {
-        let _ = self.asks.send(Ask::End(Instant::now() + within));
+        let _ = self.commands.send(UpkeepCommand::End(Instant::now() + within));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-struct Work {
+/// The state of the thread.
+struct UpkeepWorker {
     engine: Arc<Engine>,
     binding: Arc<Binding>,
     /// When a snapshot was last begun.
-    tried: Instant,
+    begun: Instant,
     /// When a failure was last reported, if there is one.
-    told: Option<Instant>,
+    reported: Option<Instant>,
     /// The size of the latest snapshot in bytes.
     size: u64,
     /// Whether the latest snapshot failed.
     failed: bool,
 }
 
-impl Work {
-    fn run(mut self, asked: &Receiver<Ask>) {
+impl UpkeepWorker {
+    fn run(mut self, commands: &Receiver<UpkeepCommand>) {
         loop {
-            match asked.recv_timeout(TICK) {
-                Ok(Ask::Snapshot(tell)) => {
-                    let _ = tell.send(self.snapshot(&|| false));
+            match commands.recv_timeout(TICK) {
+                Ok(UpkeepCommand::Snapshot(sender)) => {
+                    let _ = sender.send(self.snapshot(&|| false));
                 }
-                Ok(Ask::End(by)) => return self.end(by),
+                Ok(UpkeepCommand::End(by)) => return self.end(by),
                 Err(RecvTimeoutError::Timeout) => self.look(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -96,11 +102,11 @@ impl Work {
     }
 
     fn look(&mut self) {
-        let since = self.tried.elapsed();
+        let since = self.begun.elapsed();
         match self.binding.journal.health() {
             Health::Good => {
                 let grown = self.binding.journal.stats().since_snapshot;
-                let is_due = self.binding.keeping.every().is_some_and(|every| since >= every);
+                let is_due = self.binding.settings.every().is_some_and(|every| since >= every);
                 let may = !self.failed || since >= LATER;
                 if may && (is_due || grown > GROWN.max(2 * self.size)) {
                     let _ = self.snapshot(&|| false);
@@ -109,8 +115,8 @@ impl Work {
             health => {
                 self.alarm(&health);
                 if since >= AGAIN && self.snapshot(&|| false).is_ok() {
-                    self.told = None;
-                    self.engine.log.info("kept_again", &[("dir", &self.binding.keeping.dir.display())]);
+                    self.reported = None;
+                    self.engine.log.info("kept_again", &[("dir", &self.binding.settings.dir.display())]);
                 }
             }
         }
@@ -118,32 +124,32 @@ impl Work {
 
     /// Reports every minute that nothing is persisted.
     fn alarm(&mut self, health: &Health) {
-        if self.told.is_some_and(|told| told.elapsed() < ALARM) {
+        if self.reported.is_some_and(|reported| reported.elapsed() < ALARM) {
             return;
         }
-        self.told = Some(Instant::now());
+        self.reported = Some(Instant::now());
         let why: &dyn std::fmt::Display = match health {
             Health::Failed(why) => why,
             _ => &"the disk is full",
         };
         let means = if self.binding.is_away() { "policies say who decides" } else { "it decides on" };
-        let dir = self.binding.keeping.dir.display();
+        let dir = self.binding.settings.dir.display();
         self.engine.log.error("not_kept", &[("dir", &dir), ("why", why), ("means", &means)]);
     }
 
-    fn snapshot(&mut self, late: &(dyn Fn() -> bool + Sync)) -> Result<u64, Failed> {
-        self.tried = Instant::now();
+    fn snapshot(&mut self, late: &(dyn Fn() -> bool + Sync)) -> Result<u64, JournalError> {
+        self.begun = Instant::now();
         let engine = Arc::clone(&self.engine);
         let Home::Embedded(embedded) = &engine.home else { return Ok(0) };
-        let bans = |tell: &mut Tell<'_>| {
+        let bans = |tell: &mut BanSink<'_>| {
             engine.bans.each(&mut |policy, key, ban| tell(policy, key, ban.until, ban.level));
         };
-        let written = self.binding.snapshot(embedded, &engine.keys, &bans, Times::of(&*engine.clock), late);
+        let written = embedded.snapshot(&engine.keys, &bans, engine.times(), late);
         self.failed = written.is_err();
         match &written {
             Ok(bytes) => {
                 self.size = *bytes;
-                let took = self.tried.elapsed().as_millis();
+                let took = self.begun.elapsed().as_millis();
                 self.engine.log.info("snapshot", &[("bytes", bytes), ("took_ms", &took)]);
             }
             Err(why) => {

@@ -7,19 +7,19 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use crate::error::{Damage, OpenError};
-use crate::frame::{Begun, End, HEADER_FRAME};
+use crate::error::{Damage, JournalOpenError};
+use crate::frame::{BeginCause, EndCause, HEADER_FRAME};
 use crate::names;
-use crate::scan::Scan;
-use crate::snapshot::About;
+use crate::scan::JournalScan;
+use crate::snapshot::SnapshotMeta;
 use crate::survey::Survey;
 
 /// The files that make up a state.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
-    pub(crate) base: Option<About>,
+    pub(crate) base: Option<SnapshotMeta>,
     /// The journals to read, each up to its `good` offset.
-    pub(crate) files: Vec<Scan>,
+    pub(crate) files: Vec<JournalScan>,
     pub(crate) stop: Option<Stop>,
     /// The sequence number of the next frame.
     pub(crate) seq: u64,
@@ -45,7 +45,7 @@ impl Stop {
 
 impl Chain {
     /// Follows the journals from `first` on, which comes after a snapshot or is an origin.
-    pub(crate) fn from(survey: &Survey, base: Option<About>, first: u64) -> Result<Self, OpenError> {
+    pub(crate) fn from(survey: &Survey, base: Option<SnapshotMeta>, first: u64) -> Result<Self, JournalOpenError> {
         let mut chain = Self { base, seq: base.map_or(1, |about| about.seq), ..Self::default() };
         let mut number = first;
         loop {
@@ -77,31 +77,31 @@ impl Chain {
     /// previous one, and a start writes its file's number to `newest` only when the file is durable, so a loss of power
     /// cannot cause this. However, of several files begun after a failure only the last is kept, and it proves nothing
     /// about those before it.
-    fn missing(&self, survey: &Survey, number: u64) -> Result<Option<Stop>, OpenError> {
+    fn missing(&self, survey: &Survey, number: u64) -> Result<Option<Stop>, JournalOpenError> {
         if survey.journals.contains(&number) {
             return Ok(None);
         }
         let (mut proven, mut later) = (false, false);
         match self.files.last() {
             None => proven = true,
-            Some(last) => proven |= last.end == Some(End::Rotation),
+            Some(last) => proven |= last.end == Some(EndCause::Rotation),
         }
         for &next in survey.journals.range(number..) {
             later = true;
             let scan = survey.scan(next)?;
             match scan.header.map(|header| header.begun) {
-                Some(Begun::Anew) => break,
+                Some(BeginCause::Anew) => break,
                 Some(_) => proven = true,
-                None => proven |= scan.synced.is_some() || survey.noted() == next,
+                None => proven |= scan.synced.is_some() || survey.newest() == next,
             }
         }
-        proven |= survey.noted() >= number && !survey.journals.contains(&survey.noted());
+        proven |= survey.newest() >= number && !survey.journals.contains(&survey.newest());
         let what = "expected this file, found none".to_owned();
         Ok((proven || later).then_some(Stop { number, offset: 0, what, proven }))
     }
 
     /// Returns a stop if a file does not continue the previous one.
-    fn unfit(&self, survey: &Survey, scan: &Scan) -> Result<Option<Stop>, OpenError> {
+    fn unfit(&self, survey: &Survey, scan: &JournalScan) -> Result<Option<Stop>, JournalOpenError> {
         let first = self.files.is_empty();
         let stop = |what: String, proven| Ok(Some(Stop { number: scan.number, offset: 0, what, proven }));
         match scan.header {
@@ -109,10 +109,10 @@ impl Chain {
                 let what = scan.bad.as_ref().map(ToString::to_string).unwrap_or_default();
                 stop(what, self.proven(survey, scan, 0)?)
             }
-            Some(header) if header.begun == Begun::Anew && !first => {
+            Some(header) if header.begun == BeginCause::Anew && !first => {
                 stop("begun after a failure, and its snapshot was never finished".to_owned(), false)
             }
-            Some(header) if header.begun == Begun::Origin && !first => {
+            Some(header) if header.begun == BeginCause::Origin && !first => {
                 stop("expected a journal that follows on another, found a first one".to_owned(), true)
             }
             Some(header) if header.seq != self.seq && (self.base.is_some() || !first) => {
@@ -123,8 +123,8 @@ impl Chain {
     }
 
     /// Returns a stop if a file is not intact up to an end, although another file or its own contents require it.
-    fn unfinished(&self, survey: &Survey, scan: &Scan) -> Result<Option<Stop>, OpenError> {
-        let short = self.leans_on(scan).filter(|needs| *needs > scan.good && scan.end != Some(End::Cut));
+    fn unfinished(&self, survey: &Survey, scan: &JournalScan) -> Result<Option<Stop>, JournalOpenError> {
+        let short = self.required_len(scan).filter(|needs| *needs > scan.good && scan.end != Some(EndCause::Cut));
         let what = match (&scan.bad, scan.end, short) {
             (Some(bad), _, _) => bad.to_string(),
             (None, _, Some(needs)) => format!("expected {needs} bytes, which the snapshot needs, found the end"),
@@ -138,16 +138,16 @@ impl Chain {
     }
 
     /// Returns how much of this journal the snapshot needs to be complete.
-    fn leans_on(&self, scan: &Scan) -> Option<u64> {
+    fn required_len(&self, scan: &JournalScan) -> Option<u64> {
         let about = self.base.filter(|about| about.number == scan.number)?;
         scan.header.is_none_or(|header| header.salt == about.salt).then_some(about.needs)
     }
 
     /// Returns whether something proves that this file had data after `offset`.
-    fn proven(&self, survey: &Survey, scan: &Scan, offset: u64) -> Result<bool, OpenError> {
-        let noted = survey.noted();
+    fn proven(&self, survey: &Survey, scan: &JournalScan, offset: u64) -> Result<bool, JournalOpenError> {
+        let noted = survey.newest();
         let here = scan.synced.is_some_and(|upto| upto > offset)
-            || self.leans_on(scan).is_some_and(|needs| needs > offset)
+            || self.required_len(scan).is_some_and(|needs| needs > offset)
             || (noted == scan.number && offset < HEADER_FRAME);
         if here {
             return Ok(true);
@@ -158,8 +158,8 @@ impl Chain {
             let later = survey.scan(number)?;
             match later.header.map(|header| header.begun) {
                 // These prove nothing about the files before them, and neither does a note that was written since.
-                Some(Begun::Anew | Begun::Origin) => return Ok(vouched && noted < number),
-                Some(Begun::Start) => return Ok(true),
+                Some(BeginCause::Anew | BeginCause::Origin) => return Ok(vouched && noted < number),
+                Some(BeginCause::Start) => return Ok(true),
                 _ if later.synced.is_some() => return Ok(true),
                 _ => {}
             }

@@ -1,11 +1,11 @@
 //! The choice of the chain of files that is the state: the newest, or, in a repair, the one that reaches furthest.
 
+use crate::atomic_file::NewestNote;
 use crate::chain::{Chain, Stop};
-use crate::error::{Damage, OpenError};
+use crate::error::{Damage, JournalOpenError};
 use crate::names;
-use crate::snapshot::{self, About, Wrong};
+use crate::snapshot::{self, SnapshotCheckError, SnapshotMeta};
 use crate::survey::Survey;
-use crate::whole::Note;
 
 /// The chosen chain, and the damage found while choosing it.
 pub(crate) struct Choice {
@@ -14,7 +14,7 @@ pub(crate) struct Choice {
 }
 
 /// Chooses the chain; without a repair, damage is refused.
-pub(crate) fn choose(survey: &Survey, repair: bool) -> Result<Choice, OpenError> {
+pub(crate) fn choose(survey: &Survey, repair: bool) -> Result<Choice, JournalOpenError> {
     if repair {
         let mut choice = furthest(survey)?;
         choice.damages.extend(note(survey, &choice.chain));
@@ -23,7 +23,7 @@ pub(crate) fn choose(survey: &Survey, repair: bool) -> Result<Choice, OpenError>
     let chain = newest(survey)?;
     let damage = chain.stop.as_ref().filter(|stop| stop.proven).map(|stop| stop.damage(survey));
     match damage.or_else(|| note(survey, &chain)) {
-        Some(damage) => Err(OpenError::Damaged(damage)),
+        Some(damage) => Err(JournalOpenError::Damaged(damage)),
         None => Ok(Choice { chain, damages: Vec::new() }),
     }
 }
@@ -34,25 +34,25 @@ fn note(survey: &Survey, chain: &Chain) -> Option<Damage> {
     // Starts that were interrupted one after the other leave journals without records, and no note.
     let begun = chain.base.is_some() || chain.files.iter().any(|file| file.records > 0);
     let what = match survey.note {
-        Note::Damaged => "expected the number of the newest journal, found another",
-        Note::Absent if begun => "expected this file, found none",
-        Note::Absent | Note::Number(_) => return None,
+        NewestNote::Damaged => "expected the number of the newest journal, found another",
+        NewestNote::Absent if begun => "expected this file, found none",
+        NewestNote::Absent | NewestNote::Number(_) => return None,
     };
     Some(Damage { file: survey.dir.join(names::NEWEST), offset: 0, what: what.to_owned() })
 }
 
-fn newest(survey: &Survey) -> Result<Chain, OpenError> {
+fn newest(survey: &Survey) -> Result<Chain, JournalOpenError> {
     match (survey.snapshots.last(), survey.origins.last()) {
         (Some(&number), origin) if origin.is_none_or(|origin| *origin <= number) => {
-            let about = check(survey, number)?.map_err(OpenError::Damaged)?;
+            let about = check(survey, number)?.map_err(JournalOpenError::Damaged)?;
             Chain::from(survey, Some(about), number)
         }
         (_, Some(&origin)) => Chain::from(survey, None, origin),
-        (_, None) => without_base(survey)?.map_err(OpenError::Damaged),
+        (_, None) => without_base(survey)?.map_err(JournalOpenError::Damaged),
     }
 }
 
-fn furthest(survey: &Survey) -> Result<Choice, OpenError> {
+fn furthest(survey: &Survey) -> Result<Choice, JournalOpenError> {
     let mut damages = Vec::new();
     let mut best: Option<Chain> = None;
     for &number in survey.snapshots.iter().rev() {
@@ -95,11 +95,11 @@ fn further(best: &mut Option<Chain>, chain: Chain) {
 
 /// Returns the chain of a directory without a snapshot or an origin: new, or left by a first start that lost power, or
 /// with deleted files.
-fn without_base(survey: &Survey) -> Result<Result<Chain, Damage>, OpenError> {
+fn without_base(survey: &Survey) -> Result<Result<Chain, Damage>, JournalOpenError> {
     let empty = Chain { seq: 1, ..Chain::default() };
     let Some(&first) = survey.journals.first() else {
         let what = "expected this file, found none".to_owned();
-        return Ok(match (survey.snapshots.last(), survey.noted()) {
+        return Ok(match (survey.snapshots.last(), survey.newest()) {
             // Only a repair reaches this with snapshots, all of which are damaged.
             (Some(_), _) | (None, 0) => Ok(empty),
             (None, number) => Err(Damage { file: survey.dir.join(names::journal(number)), offset: 0, what }),
@@ -110,7 +110,7 @@ fn without_base(survey: &Survey) -> Result<Result<Chain, Damage>, OpenError> {
         && survey.journals.len() == 1
         && scan.header.is_none()
         && scan.synced.is_none()
-        && survey.noted() < first;
+        && survey.newest() < first;
     let what = scan.bad.as_ref().map(ToString::to_string).unwrap_or_default();
     Ok(if torn {
         let stop = Stop { number: first, offset: 0, what, proven: false };
@@ -123,13 +123,15 @@ fn without_base(survey: &Survey) -> Result<Result<Chain, Damage>, OpenError> {
     })
 }
 
-fn check(survey: &Survey, number: u64) -> Result<Result<About, Damage>, OpenError> {
+fn check(survey: &Survey, number: u64) -> Result<Result<SnapshotMeta, Damage>, JournalOpenError> {
     let name = names::snapshot(number);
     let file = survey.open(&name)?;
     match snapshot::check(&file, number) {
         Ok(about) => Ok(Ok(about)),
-        Err(Wrong::Damaged { offset, what }) => Ok(Err(Damage { file: survey.dir.join(name), offset, what })),
-        Err(Wrong::Version(what)) => Err(OpenError::Version { file: survey.dir.join(name), what }),
-        Err(Wrong::Disk(source)) => Err(survey.reading(&name, source)),
+        Err(SnapshotCheckError::Damaged { offset, what }) => {
+            Ok(Err(Damage { file: survey.dir.join(name), offset, what }))
+        }
+        Err(SnapshotCheckError::Version(what)) => Err(JournalOpenError::Version { file: survey.dir.join(name), what }),
+        Err(SnapshotCheckError::Disk(source)) => Err(survey.reading(&name, source)),
     }
 }

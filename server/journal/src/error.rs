@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// The reason why a directory could not be opened. Nothing in it was changed.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum JournalOpenError {
     /// Another process, or another journal of this process, writes to the directory.
     InUse {
         /// The directory.
@@ -60,7 +60,7 @@ impl fmt::Display for Damage {
     }
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for JournalOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InUse { dir } => {
@@ -85,7 +85,7 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl OpenError {
+impl JournalOpenError {
     /// Returns whether the only cause is a full disk.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Disk { source, .. } if is_full(source))
@@ -97,7 +97,7 @@ fn is_full(error: &io::Error) -> bool {
     [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge].contains(&error.kind())
 }
 
-impl Error for OpenError {
+impl Error for JournalOpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Disk { source, .. } => Some(source),
@@ -120,7 +120,7 @@ pub enum Health {
 /// The reason why data is not on disk.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Failed {
+pub enum JournalError {
     /// The disk is full.
     Full,
     /// A write or a sync failed, with this message.
@@ -131,7 +131,7 @@ pub enum Failed {
     Fill(String),
 }
 
-impl Failed {
+impl JournalError {
     /// Classifies an error of the system.
     pub(crate) fn of(doing: &str, error: &io::Error) -> Self {
         if is_full(error) { Self::Full } else { Self::Disk(format!("{doing} failed: {error}")) }
@@ -146,7 +146,7 @@ impl Failed {
     }
 }
 
-impl From<&Health> for Failed {
+impl From<&Health> for JournalError {
     fn from(health: &Health) -> Self {
         match health {
             Health::Full => Self::Full,
@@ -156,7 +156,7 @@ impl From<&Health> for Failed {
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => f.write_str("the disk is full"),
@@ -167,7 +167,7 @@ impl fmt::Display for Failed {
     }
 }
 
-impl Error for Failed {}
+impl Error for JournalError {}
 
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -30,8 +30,8 @@ pub(crate) const SYNCED_FRAME: usize = HEAD + 1 + SYNCED_BODY;
 
 /// The first frame of a journal file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Header {
-    pub(crate) begun: Begun,
+pub(crate) struct JournalHeader {
+    pub(crate) begun: BeginCause,
     pub(crate) number: u64,
     pub(crate) seq: u64,
     /// Microseconds since the Unix epoch.
@@ -42,7 +42,7 @@ pub(crate) struct Header {
 
 /// The reason why a journal file was begun, which determines what it proves about those before it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Begun {
+pub(crate) enum BeginCause {
     /// There was nothing before it.
     Origin = 1,
     /// At a start: everything before it was read, ended and synced.
@@ -55,7 +55,7 @@ pub(crate) enum Begun {
 
 /// How a journal file was ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum End {
+pub(crate) enum EndCause {
     /// By a clean stop.
     Clean = 1,
     /// By the start after a stop that was not clean.
@@ -66,16 +66,16 @@ pub(crate) enum End {
 
 /// One frame, as read.
 #[derive(Debug, Eq, PartialEq)]
-pub(crate) enum Frame<'a> {
-    Header(Header),
+pub(crate) enum JournalFrame<'a> {
+    Header(JournalHeader),
     Record(&'a [u8]),
     Synced { upto: u64, salt: u64 },
-    End(End),
+    End(EndCause),
 }
 
 /// The reason why bytes are not a frame.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Bad {
+pub(crate) enum FrameError {
     /// The file ends within a frame.
     Torn {
         has: u64,
@@ -95,7 +95,7 @@ pub(crate) enum Bad {
     Place(&'static str),
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Torn { has, needs } => write!(f, "expected a record of {needs} bytes, found {has} and the end"),
@@ -125,7 +125,7 @@ pub(crate) fn put(out: &mut Vec<u8>, seq: u64, kind: u8, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-pub(crate) fn put_header(out: &mut Vec<u8>, header: &Header) {
+pub(crate) fn put_header(out: &mut Vec<u8>, header: &JournalHeader) {
     let mut body = Vec::with_capacity(HEADER_BODY);
     body.extend_from_slice(MAGIC);
     body.extend_from_slice(&VERSION.to_le_bytes());
@@ -143,43 +143,43 @@ pub(crate) fn put_synced(out: &mut Vec<u8>, seq: u64, upto: u64, salt: u64) {
     put(out, seq, SYNCED, &body);
 }
 
-pub(crate) fn put_end(out: &mut Vec<u8>, seq: u64, end: End) {
+pub(crate) fn put_end(out: &mut Vec<u8>, seq: u64, end: EndCause) {
     put(out, seq, END, &[end as u8]);
 }
 
 /// Returns the length of kind and body that a head contains, if it is valid.
-pub(crate) fn length(head: &[u8; HEAD]) -> Result<usize, Bad> {
+pub(crate) fn length(head: &[u8; HEAD]) -> Result<usize, FrameError> {
     let len = word32(head, 0);
     match usize::try_from(len) {
         Ok(len) if (1..=MAX).contains(&len) => Ok(len),
-        _ => Err(Bad::Length(len)),
+        _ => Err(FrameError::Length(len)),
     }
 }
 
 /// Parses a whole frame, including its head; returns its sequence number and its contents.
-pub(crate) fn parse(bytes: &[u8]) -> Result<(u64, Frame<'_>), Bad> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<(u64, JournalFrame<'_>), FrameError> {
     let (Some(sum), Some(checked)) = (bytes.get(4..8), bytes.get(8..)) else {
-        return Err(Bad::Torn { has: bytes.len() as u64, needs: HEAD as u64 });
+        return Err(FrameError::Torn { has: bytes.len() as u64, needs: HEAD as u64 });
     };
     let (written, found) = (word32(sum, 0), crc32c::crc32c(checked));
     if written != found {
-        return Err(Bad::Checksum { written, found });
+        return Err(FrameError::Checksum { written, found });
     }
     let seq = word64(checked, 0);
     let (Some(kind), Some(body)) = (checked.get(8), checked.get(9..)) else {
-        return Err(Bad::Place("expected a kind of record, found none"));
+        return Err(FrameError::Place("expected a kind of record, found none"));
     };
     let frame = match *kind {
-        RECORD => Frame::Record(body),
-        HEADER => Frame::Header(header(seq, body)?),
-        SYNCED if body.len() == SYNCED_BODY => Frame::Synced { upto: word64(body, 0), salt: word64(body, 8) },
+        RECORD => JournalFrame::Record(body),
+        HEADER => JournalFrame::Header(header(seq, body)?),
+        SYNCED if body.len() == SYNCED_BODY => JournalFrame::Synced { upto: word64(body, 0), salt: word64(body, 8) },
         END => match body {
-            [1] => Frame::End(End::Clean),
-            [2] => Frame::End(End::Cut),
-            [3] => Frame::End(End::Rotation),
-            _ => return Err(Bad::Place("expected an end of kind 1 to 3, found another")),
+            [1] => JournalFrame::End(EndCause::Clean),
+            [2] => JournalFrame::End(EndCause::Cut),
+            [3] => JournalFrame::End(EndCause::Rotation),
+            _ => return Err(FrameError::Place("expected an end of kind 1 to 3, found another")),
         },
-        _ => return Err(Bad::Place("expected a known kind of record, found another")),
+        _ => return Err(FrameError::Place("expected a known kind of record, found another")),
     };
     Ok((seq, frame))
 }
@@ -191,27 +191,27 @@ pub(crate) fn mark(bytes: &[u8]) -> Option<(u64, u64)> {
         return None;
     }
     match parse(bytes.get(..SYNCED_FRAME)?) {
-        Ok((_, Frame::Synced { upto, salt })) => Some((upto, salt)),
+        Ok((_, JournalFrame::Synced { upto, salt })) => Some((upto, salt)),
         _ => None,
     }
 }
 
-fn header(seq: u64, body: &[u8]) -> Result<Header, Bad> {
+fn header(seq: u64, body: &[u8]) -> Result<JournalHeader, FrameError> {
     if body.len() < 12 || !body.starts_with(MAGIC) {
-        return Err(Bad::Place("expected the header of a journal, found another"));
+        return Err(FrameError::Place("expected the header of a journal, found another"));
     }
     match word32(body, 8) {
         VERSION => {}
-        found => return Err(Bad::Version(found)),
+        found => return Err(FrameError::Version(found)),
     }
     let begun = match body.get(12) {
-        Some(1) => Begun::Origin,
-        Some(2) => Begun::Start,
-        Some(3) => Begun::Rotation,
-        Some(4) => Begun::Anew,
-        _ => return Err(Bad::Place("expected a header begun in way 1 to 4, found another")),
+        Some(1) => BeginCause::Origin,
+        Some(2) => BeginCause::Start,
+        Some(3) => BeginCause::Rotation,
+        Some(4) => BeginCause::Anew,
+        _ => return Err(FrameError::Place("expected a header begun in way 1 to 4, found another")),
     };
-    let header = Header {
+    let header = JournalHeader {
         begun,
         number: word64(body, 13),
         seq: word64(body, 21),
@@ -219,7 +219,7 @@ fn header(seq: u64, body: &[u8]) -> Result<Header, Bad> {
         salt: word64(body, 37),
     };
     if body.len() != HEADER_BODY || header.seq != seq {
-        return Err(Bad::Place("expected a header that repeats its record number, found another"));
+        return Err(FrameError::Place("expected a header that repeats its record number, found another"));
     }
     Ok(header)
 }

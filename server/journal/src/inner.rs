@@ -16,25 +16,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use crate::disk::{Disk, DiskFile, Lock, append_all};
-use crate::error::{Failed, Health};
-use crate::frame::{self, Begun, Header};
-use crate::options::Sync;
-use crate::snapshot::About;
-use crate::stats::Counts;
-use crate::sync::Signal;
+use crate::error::{Health, JournalError};
+use crate::frame::{self, BeginCause, JournalHeader};
+use crate::options::SyncMode;
+use crate::snapshot::SnapshotMeta;
+use crate::stats::JournalCounters;
+use crate::sync::SyncSignal;
 
 /// The most bytes that wait for a write before they are written without a request.
 pub(crate) const MAX_PENDING: usize = 8 << 20;
 
 /// The state that all writers share.
-pub(crate) struct Inner {
+pub(crate) struct JournalInner {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) dir: PathBuf,
-    pub(crate) sync: Sync,
+    pub(crate) sync: SyncMode,
     /// Whether there is a thread that syncs.
     pub(crate) attended: bool,
-    order: Mutex<Order>,
-    pub(crate) out: Mutex<Out>,
+    order: Mutex<PendingFrames>,
+    pub(crate) out: Mutex<JournalFile>,
     /// Allows one sync at a time.
     pub(crate) syncing: Mutex<()>,
     /// Allows one snapshot at a time.
@@ -44,22 +44,22 @@ pub(crate) struct Inner {
     pub(crate) written: AtomicU64,
     pub(crate) synced: AtomicU64,
     /// The number in the file `newest`.
-    pub(crate) noted: AtomicU64,
+    pub(crate) newest: AtomicU64,
     /// Whether the health is other than good.
     pub(crate) bad: AtomicBool,
     pub(crate) health: Mutex<Health>,
     /// Whether a record was written for which no sync has begun.
     pub(crate) dirty: AtomicBool,
-    pub(crate) signal: Signal,
+    pub(crate) signal: SyncSignal,
     /// Changes when a sync has ended, successfully or not.
     pub(crate) syncs: watch::Sender<()>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: JournalCounters,
     _lock: Lock,
 }
 
 /// The data behind the order lock: the bytes that wait for a write.
 #[derive(Default)]
-pub(crate) struct Order {
+pub(crate) struct PendingFrames {
     /// Whole frames.
     pub(crate) bytes: Vec<u8>,
     /// One record before it is framed, so that the function that fills it cannot affect the other frames.
@@ -76,7 +76,7 @@ pub(crate) struct Order {
 }
 
 /// The data behind the write lock: the file.
-pub(crate) struct Out {
+pub(crate) struct JournalFile {
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) number: u64,
     pub(crate) salt: u64,
@@ -94,20 +94,20 @@ pub(crate) struct Out {
 }
 
 /// The parameters with which a journal begins.
-pub(crate) struct Beginning {
+pub(crate) struct StartParameters {
     pub(crate) number: u64,
     pub(crate) seq: u64,
-    pub(crate) begun: Begun,
-    pub(crate) snapshot: Option<About>,
+    pub(crate) begun: BeginCause,
+    pub(crate) snapshot: Option<SnapshotMeta>,
     /// The bytes of journals after the snapshot.
     pub(crate) bytes: u64,
-    pub(crate) sync: Sync,
+    pub(crate) sync: SyncMode,
     pub(crate) thread: bool,
 }
 
-impl Out {
+impl JournalFile {
     /// Returns a file with its header, of which nothing is synced.
-    pub(crate) fn new(file: Arc<dyn DiskFile>, header: &Header) -> io::Result<Self> {
+    pub(crate) fn new(file: Arc<dyn DiskFile>, header: &JournalHeader) -> io::Result<Self> {
         let mut bytes = Vec::new();
         frame::put_header(&mut bytes, header);
         append_all(&*file, &bytes)?;
@@ -118,7 +118,7 @@ impl Out {
             salt,
             len,
             synced: 0,
-            anew: header.begun == Begun::Anew,
+            anew: header.begun == BeginCause::Anew,
             is_first: false,
             older: Vec::new(),
             spare: Vec::new(),
@@ -126,17 +126,17 @@ impl Out {
     }
 
     /// Returns a placeholder for a file for which the disk had no room.
-    pub(crate) fn without_file(number: u64, begun: Begun) -> Self {
-        let (file, older, spare) = (Arc::new(NoFile), Vec::new(), Vec::new());
-        let is_first = begun == Begun::Origin;
+    pub(crate) fn without_file(number: u64, begun: BeginCause) -> Self {
+        let (file, older, spare) = (Arc::new(UnwritableFile), Vec::new(), Vec::new());
+        let is_first = begun == BeginCause::Origin;
         Self { file, number, salt: 0, len: 0, synced: 0, anew: false, is_first, older, spare }
     }
 }
 
 /// A file to which nothing can be written.
-struct NoFile;
+struct UnwritableFile;
 
-impl DiskFile for NoFile {
+impl DiskFile for UnwritableFile {
     fn size(&self) -> io::Result<u64> {
         Ok(0)
     }
@@ -158,16 +158,22 @@ impl DiskFile for NoFile {
     }
 }
 
-impl Inner {
+impl JournalInner {
     /// Returns the state for a file that has its header and is synced.
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf, lock: Lock, out: Out, beginning: &Beginning) -> Self {
-        let &Beginning { number, seq, sync, thread, .. } = beginning;
-        let order = Order { next: seq + 1, file: number, ..Order::default() };
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        lock: Lock,
+        out: JournalFile,
+        beginning: &StartParameters,
+    ) -> Self {
+        let &StartParameters { number, seq, sync, thread, .. } = beginning;
+        let order = PendingFrames { next: seq + 1, file: number, ..PendingFrames::default() };
         Self {
             disk,
             dir,
             sync,
-            attended: thread && sync != Sync::Never,
+            attended: thread && sync != SyncMode::Never,
             order: Mutex::new(order),
             out: Mutex::new(out),
             syncing: Mutex::new(()),
@@ -175,38 +181,38 @@ impl Inner {
             framed: AtomicU64::new(seq),
             written: AtomicU64::new(seq),
             synced: AtomicU64::new(seq),
-            noted: AtomicU64::new(number),
+            newest: AtomicU64::new(number),
             bad: AtomicBool::new(false),
             health: Mutex::new(Health::Good),
             dirty: AtomicBool::new(false),
-            signal: Signal::default(),
+            signal: SyncSignal::default(),
             syncs: watch::Sender::new(()),
-            counts: Counts::new(beginning.snapshot, beginning.bytes),
+            counts: JournalCounters::new(beginning.snapshot, beginning.bytes),
             _lock: lock,
         }
     }
 
-    pub(crate) fn order(&self) -> MutexGuard<'_, Order> {
+    pub(crate) fn order(&self) -> MutexGuard<'_, PendingFrames> {
         lock(&self.order)
     }
 
-    pub(crate) fn out(&self) -> MutexGuard<'_, Out> {
+    pub(crate) fn out(&self) -> MutexGuard<'_, JournalFile> {
         lock(&self.out)
     }
 
     /// Returns an error unless the health is good.
-    pub(crate) fn fine(&self) -> Result<(), Failed> {
-        if self.bad.load(Ordering::Acquire) { Err(self.failed()) } else { Ok(()) }
+    pub(crate) fn check_health(&self) -> Result<(), JournalError> {
+        if self.bad.load(Ordering::Acquire) { Err(self.health_error()) } else { Ok(()) }
     }
 
-    pub(crate) fn failed(&self) -> Failed {
-        Failed::from(&*lock(&self.health))
+    pub(crate) fn health_error(&self) -> JournalError {
+        JournalError::from(&*lock(&self.health))
     }
 
     /// Writes everything framed so far. Returns the record up to which it must be synced, if it must be and is not.
-    pub(crate) fn write_out(&self) -> Result<Option<u64>, Failed> {
+    pub(crate) fn write_out(&self) -> Result<Option<u64>, JournalError> {
         let target = self.framed.load(Ordering::Acquire);
-        self.fine()?;
+        self.check_health()?;
         if self.written.load(Ordering::Acquire) < target {
             let mut out = self.out();
             // Another thread may have written it while this one waited.
@@ -214,41 +220,46 @@ impl Inner {
                 self.write_pending(&mut out)?;
             }
             drop(out);
-            self.fine()?;
+            self.check_health()?;
         }
-        let unsynced = self.sync == Sync::Always && self.synced.load(Ordering::Acquire) < target;
+        let unsynced = self.sync == SyncMode::Always && self.synced.load(Ordering::Acquire) < target;
         Ok(unsynced.then_some(target))
     }
 
     /// Writes the pending bytes, holding the order lock only while buffers are swapped.
-    pub(crate) fn write_pending(&self, out: &mut Out) -> Result<(), Failed> {
-        let taken = self.take(&mut self.order(), out);
+    pub(crate) fn write_pending(&self, out: &mut JournalFile) -> Result<(), JournalError> {
+        let taken = self.take_pending(&mut self.order(), out);
         let upto = taken.upto;
         match self.append(out, taken) {
             Ok(()) => self.wrote(upto),
-            Err(error) => return Err(self.fail(&mut self.order(), Failed::of("the write", &error))),
+            Err(error) => return Err(self.fail(&mut self.order(), JournalError::of("the write", &error))),
         }
         Ok(())
     }
 
-    /// Takes the pending bytes, to be written with [`put`](Self::put).
-    pub(crate) fn take(&self, order: &mut Order, out: &mut Out) -> Taken {
+    /// Takes the pending bytes, to be written with [`write_taken`](Self::write_taken).
+    pub(crate) fn take_pending(&self, order: &mut PendingFrames, out: &mut JournalFile) -> PendingWrite {
         out.spare.clear();
         std::mem::swap(&mut order.bytes, &mut out.spare);
-        Taken { upto: self.framed.load(Ordering::Acquire) }
+        PendingWrite { upto: self.framed.load(Ordering::Acquire) }
     }
 
     /// Writes the bytes that were taken, with the order lock held.
-    pub(crate) fn put(&self, order: &mut Order, out: &mut Out, taken: Taken) -> Result<(), Failed> {
+    pub(crate) fn write_taken(
+        &self,
+        order: &mut PendingFrames,
+        out: &mut JournalFile,
+        taken: PendingWrite,
+    ) -> Result<(), JournalError> {
         let upto = taken.upto;
         match self.append(out, taken) {
             Ok(()) => self.wrote(upto),
-            Err(error) => return Err(self.fail(order, Failed::of("the write", &error))),
+            Err(error) => return Err(self.fail(order, JournalError::of("the write", &error))),
         }
         Ok(())
     }
 
-    fn append(&self, out: &mut Out, _taken: Taken) -> io::Result<()> {
+    fn append(&self, out: &mut JournalFile, _taken: PendingWrite) -> io::Result<()> {
         if out.spare.is_empty() {
             return Ok(());
         }
@@ -275,14 +286,14 @@ impl Inner {
     fn wrote(&self, upto: u64) {
         // Marks alone do not need a sync.
         if self.written.fetch_max(upto, Ordering::AcqRel) < upto {
-            self.soil();
+            self.mark_dirty();
         }
     }
 
-    /// Notes that something was written that must be synced.
-    pub(crate) fn soil(&self) {
-        if self.sync == Sync::EverySecond && !self.dirty.swap(true, Ordering::AcqRel) {
-            self.signal.soiled();
+    /// Records that written data must be synced.
+    pub(crate) fn mark_dirty(&self) {
+        if self.sync == SyncMode::EverySecond && !self.dirty.swap(true, Ordering::AcqRel) {
+            self.signal.mark_dirty();
         }
     }
 
@@ -298,7 +309,7 @@ impl Inner {
     }
 
     /// Marks the journal as failed: from now on nothing is stored, and nothing is settled.
-    pub(crate) fn fail(&self, order: &mut Order, failed: Failed) -> Failed {
+    pub(crate) fn fail(&self, order: &mut PendingFrames, failed: JournalError) -> JournalError {
         order.closed = true;
         order.bytes.clear();
         order.failures += 1;
@@ -309,11 +320,11 @@ impl Inner {
     }
 
     /// Marks the journal as good again: a new snapshot and new files are on disk.
-    pub(crate) fn heal(&self, failures: u64) -> Result<(), Failed> {
+    pub(crate) fn heal(&self, failures: u64) -> Result<(), JournalError> {
         let mut out = self.out();
         let order = self.order();
         if order.failures != failures {
-            return Err(self.failed());
+            return Err(self.health_error());
         }
         (out.anew, out.is_first) = (false, false);
         if self.is_bad() {
@@ -329,7 +340,7 @@ impl Inner {
 }
 
 /// The record up to which the taken bytes reach.
-pub(crate) struct Taken {
+pub(crate) struct PendingWrite {
     upto: u64,
 }
 

@@ -5,33 +5,37 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::atomic_file;
 use crate::disk::{Disk, Lock};
-use crate::error::{Failed, Health, OpenError};
-use crate::frame::{self, End, Header};
-use crate::inner::{Beginning, Inner, Out, lock};
+use crate::error::{Health, JournalError, JournalOpenError};
+use crate::frame::{self, EndCause, JournalHeader};
+use crate::inner::{JournalFile, JournalInner, StartParameters, lock};
 use crate::names;
-use crate::stats::Stats;
+use crate::stats::JournalStats;
 use crate::sync::SyncThread;
-use crate::whole;
-use crate::writing::Writing;
+use crate::writer::JournalWriter;
 
 /// A journal that is being written. Share it by reference or in an `Arc`.
 pub struct Journal {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<JournalInner>,
     thread: Option<SyncThread>,
 }
 
 impl Journal {
     /// Begins a file, makes it durable, and records it as the newest.
-    pub(crate) fn first_file(disk: &dyn Disk, dir: &Path, beginning: &Beginning) -> Result<Out, OpenError> {
-        let &Beginning { number, seq, begun, .. } = beginning;
+    pub(crate) fn first_file(
+        disk: &dyn Disk,
+        dir: &Path,
+        beginning: &StartParameters,
+    ) -> Result<JournalFile, JournalOpenError> {
+        let &StartParameters { number, seq, begun, .. } = beginning;
         let path = dir.join(names::journal(number));
-        let header = Header { begun, number, seq, time: disk.now(), salt: disk.random() };
-        let failed = |source| OpenError::Disk { doing: "beginning", path: path.clone(), source };
+        let header = JournalHeader { begun, number, seq, time: disk.now(), salt: disk.random() };
+        let failed = |source| JournalOpenError::Disk { doing: "beginning", path: path.clone(), source };
         let mut out = begin_file(disk, &path, &header).map_err(failed)?;
         out.file.sync().and_then(|()| disk.sync_dir(dir)).map_err(failed)?;
         out.synced = out.len;
-        whole::note(disk, dir, number).map_err(failed)?;
+        atomic_file::write_newest(disk, dir, number).map_err(failed)?;
         Ok(out)
     }
 
@@ -40,12 +44,12 @@ impl Journal {
         disk: Arc<dyn Disk>,
         dir: PathBuf,
         lock: Lock,
-        out: Out,
-        beginning: &Beginning,
-    ) -> Result<Self, OpenError> {
+        out: JournalFile,
+        beginning: &StartParameters,
+    ) -> Result<Self, JournalOpenError> {
         let path = dir.join(names::journal(beginning.number));
-        let failed = |source| OpenError::Disk { doing: "beginning", path, source };
-        let inner = Arc::new(Inner::new(disk, dir, lock, out, beginning));
+        let failed = |source| JournalOpenError::Disk { doing: "beginning", path, source };
+        let inner = Arc::new(JournalInner::new(disk, dir, lock, out, beginning));
         let thread = if inner.attended { Some(SyncThread::start(&inner).map_err(failed)?) } else { None };
         Ok(Self { inner, thread })
     }
@@ -53,38 +57,39 @@ impl Journal {
     /// Stops storing records, as on a full disk, until a snapshot is written. For a caller that could not write a
     /// snapshot that must exist.
     pub fn give_up(&self) {
-        self.inner.fail(&mut self.inner.order(), Failed::Full);
+        self.inner.fail(&mut self.inner.order(), JournalError::Full);
     }
 
-    /// Takes the order lock. Decide, and [`frame`](Writing::frame) the decision, while it is held, and hold it briefly.
-    pub fn lock(&self) -> Writing<'_> {
-        Writing::new(&self.inner)
+    /// Takes the order lock. Decide, and [`frame`](JournalWriter::frame) the decision, while it is held, and hold it
+    /// briefly.
+    pub fn lock(&self) -> JournalWriter<'_> {
+        JournalWriter::new(&self.inner)
     }
 
     /// Writes everything framed so far on this thread, with one write for everything pending; with
-    /// [`Always`](crate::Sync::Always) it is synced as well, with one sync for all waiting callers. Costs a few loads
-    /// if nothing is pending.
-    pub async fn settled(&self) -> Result<(), Failed> {
+    /// [`Always`](crate::SyncMode::Always) it is synced as well, with one sync for all waiting callers. Costs a few
+    /// loads if nothing is pending.
+    pub async fn settled(&self) -> Result<(), JournalError> {
         let inner = &self.inner;
         let Some(target) = inner.write_out()? else { return Ok(()) };
         if !inner.attended {
             return inner.sync_upto(target);
         }
         let mut syncs = inner.syncs.subscribe();
-        inner.signal.want();
+        inner.signal.request();
         loop {
-            inner.fine()?;
+            inner.check_health()?;
             if inner.synced.load(Ordering::Acquire) >= target {
                 return Ok(());
             }
             if syncs.changed().await.is_err() {
-                return Err(inner.failed());
+                return Err(inner.health_error());
             }
         }
     }
 
     /// Does the same as [`settled`](Self::settled), blocking.
-    pub fn settle_now(&self) -> Result<(), Failed> {
+    pub fn settle_now(&self) -> Result<(), JournalError> {
         match self.inner.write_out()? {
             Some(target) => self.inner.sync_upto(target),
             None => Ok(()),
@@ -92,7 +97,7 @@ impl Journal {
     }
 
     /// Writes and syncs everything framed so far, whatever the mode. Blocks.
-    pub fn sync_now(&self) -> Result<(), Failed> {
+    pub fn sync_now(&self) -> Result<(), JournalError> {
         self.inner.write_out()?;
         self.inner.sync_upto(self.inner.written.load(Ordering::Acquire))
     }
@@ -103,7 +108,7 @@ impl Journal {
     }
 
     /// Returns the statistics so far.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> JournalStats {
         let (file, len) = {
             let out = self.inner.out();
             (out.number, out.len)
@@ -113,7 +118,7 @@ impl Journal {
     }
 
     /// Ends the journal cleanly and makes it durable. Nothing is stored after that.
-    pub fn close(&self) -> Result<(), Failed> {
+    pub fn close(&self) -> Result<(), JournalError> {
         self.inner.write_out()?;
         {
             let _one = lock(&self.inner.syncing);
@@ -121,17 +126,17 @@ impl Journal {
             self.inner.sync_files()?;
             let mut out = self.inner.out();
             let mut order = self.inner.order();
-            self.inner.fine()?;
+            self.inner.check_health()?;
             let seq = order.next;
             order.next += 1;
-            frame::put_end(&mut order.bytes, seq, End::Clean);
-            let taken = self.inner.take(&mut order, &mut out);
-            self.inner.put(&mut order, &mut out, taken)?;
+            frame::put_end(&mut order.bytes, seq, EndCause::Clean);
+            let taken = self.inner.take_pending(&mut order, &mut out);
+            self.inner.write_taken(&mut order, &mut out, taken)?;
             if let Err(error) = out.file.sync() {
-                return Err(self.inner.fail(&mut order, Failed::of("the sync at the end", &error)));
+                return Err(self.inner.fail(&mut order, JournalError::of("the sync at the end", &error)));
             }
             order.ended = true;
-            self.inner.fail(&mut order, Failed::Disk("the journal was closed".to_owned()));
+            self.inner.fail(&mut order, JournalError::Disk("the journal was closed".to_owned()));
         }
         if let Some(thread) = &self.thread {
             thread.stop();
@@ -156,7 +161,7 @@ impl std::fmt::Debug for Journal {
 }
 
 /// Returns a journal file with its header; an existing file must be empty.
-fn begin_file(disk: &dyn Disk, path: &Path, header: &Header) -> io::Result<Out> {
+fn begin_file(disk: &dyn Disk, path: &Path, header: &JournalHeader) -> io::Result<JournalFile> {
     let file = match disk.create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => disk.open(path)?,
         made => made?,
@@ -164,5 +169,5 @@ fn begin_file(disk: &dyn Disk, path: &Path, header: &Header) -> io::Result<Out> 
     if file.size()? > 0 {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "expected no file or an empty one, found another"));
     }
-    Out::new(file, header)
+    JournalFile::new(file, header)
 }

@@ -7,20 +7,20 @@
 //!
 //! Laws:
 //! * Records for which [`settled`](Journal::settled) returned `Ok` survive the end of the process. With
-//!   [`Sync::Always`] they survive a loss of power; with [`Sync::EverySecond`] all but those of the last second and of
-//!   one sync do.
+//!   [`SyncMode::Always`] they survive a loss of power; with [`SyncMode::EverySecond`] all but those of the last second
+//!   and of one sync do.
 //! * The state read at a start is one that existed, as of some record. A tail torn by a loss of power is cut off and
-//!   reported; any other damage is refused without [`Options::repair`], and nothing is changed.
+//!   reported; any other damage is refused without [`JournalOptions::repair`], and nothing is changed.
 //! * A write or a sync that failed is never treated as a success later: nothing is settled until a new snapshot and new
 //!   files are on disk.
 //!
 //! ```
 //! use std::sync::Arc;
-//! use tollgate_journal::{Options, Sync, disk::Emulated, open};
+//! use tollgate_journal::{JournalOptions, SyncMode, disk::EmulatedDisk, open};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let disk = Arc::new(Emulated::new(7));          // `disk::Real` outside of tests
-//! let options = Options { dir: "data".into(), sync: Sync::Always, repair: false };
+//! let disk = Arc::new(EmulatedDisk::new(7));      // `disk::RealDisk` outside of tests
+//! let options = JournalOptions { dir: "data".into(), sync: SyncMode::Always, repair: false };
 //!
 //! // A start reads what is there, which is nothing yet, and begins a journal.
 //! let (opened, report) = open(&options, disk.clone())?;
@@ -52,33 +52,35 @@
 //! | file | what it is |
 //! |---|---|
 //! | `options.rs` | where a journal is stored, and when it is synced |
-//! | `frame.rs`, `reader.rs` | the format of records in a file, and how they are read |
+//! | `frame.rs`, `frame_reader.rs` | the format of records in a file, and how they are read |
 //! | `snapshot.rs` | the format of snapshots |
-//! | `whole.rs` | files that appear atomically |
+//! | `atomic_file.rs` | files that appear atomically |
 //! | `names.rs` | the names of the files |
 //! | `recover.rs` | opening: read everything, report, start |
 //! | `survey.rs`, `scan.rs`, `chain.rs`, `choose.rs` | the files, how far each is intact, which make up the state |
 //! | `mend.rs` | what a start changes before it writes; repair |
-//! | `journal.rs`, `writing.rs`, `inner.rs` | writing: a server's interface, the order lock, the shared state |
+//! | `journal.rs`, `writer.rs`, `inner.rs` | writing: a server's interface, the order lock, the shared state |
 //! | `sync.rs` | the thread that syncs |
 //! | `rotate.rs` | snapshots during writes |
-//! | `report.rs`, `tell.rs`, `error.rs`, `stats.rs` | reports, errors and statistics |
+//! | `report.rs`, `describe.rs`, `error.rs`, `stats.rs` | reports, errors and statistics |
 //! | `disk/` | the interface to the disk: the real one, and an emulated one that fails |
 
 #[cfg(not(unix))]
 compile_error!("tollgate-journal needs the owners and modes of files, which it knows on Unix only");
 
+mod atomic_file;
 mod chain;
 mod choose;
+mod describe;
 pub mod disk;
 mod error;
 mod frame;
+mod frame_reader;
 mod inner;
 mod journal;
 mod mend;
 mod names;
 mod options;
-mod reader;
 mod recover;
 mod report;
 mod rotate;
@@ -87,17 +89,15 @@ mod snapshot;
 mod stats;
 mod survey;
 mod sync;
-mod tell;
-mod whole;
-mod writing;
+mod writer;
 
-pub use error::{Damage, Failed, Health, OpenError};
+pub use error::{Damage, Health, JournalError, JournalOpenError};
 pub use frame::MAX_RECORD;
 pub use journal::Journal;
-pub use options::{Options, Sync};
-pub use recover::{Opened, open};
-pub use report::Report;
+pub use options::{JournalOptions, SyncMode};
+pub use recover::{JournalDir, open};
+pub use report::RecoveryReport;
 pub use rotate::Rotation;
 pub use snapshot::SnapshotReader;
-pub use stats::Stats;
-pub use writing::Writing;
+pub use stats::JournalStats;
+pub use writer::JournalWriter;

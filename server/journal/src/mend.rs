@@ -4,15 +4,15 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::atomic_file;
 use crate::chain::Chain;
 use crate::disk::{Disk, append_all};
-use crate::error::OpenError;
-use crate::frame::{self, End};
-use crate::names::{self, DAMAGED, Name};
-use crate::scan::Scan;
+use crate::error::JournalOpenError;
+use crate::frame::{self, EndCause};
+use crate::names::{self, DAMAGED, FileRole};
+use crate::scan::JournalScan;
 use crate::snapshot::read_exact;
 use crate::survey::Survey;
-use crate::whole;
 
 /// The most damaged files that are kept.
 const MAX_DAMAGED: usize = 8;
@@ -23,15 +23,15 @@ const CHUNK: u64 = 1 << 16;
 ///
 /// The journal with the number `next`, which is begun after this, is emptied instead of removed if it exists: the one
 /// before it may state that it follows.
-pub(crate) fn mend(survey: &Survey, chain: &Chain, next: u64, damaged: bool) -> Result<(), OpenError> {
+pub(crate) fn mend(survey: &Survey, chain: &Chain, next: u64, damaged: bool) -> Result<(), JournalOpenError> {
     let step = |doing, name: String, done: io::Result<()>| {
-        done.map_err(|source| OpenError::Disk { doing, path: survey.dir.join(name), source })
+        done.map_err(|source| JournalOpenError::Disk { doing, path: survey.dir.join(name), source })
     };
     let disk = &*survey.disk;
     let kept = chain.files.last().map_or(0, |file| file.number);
     // The note first: it must never name a file that this removes.
-    if (!chain.dropped.is_empty() || damaged) && survey.noted() > kept {
-        step("writing", names::NEWEST.to_owned(), whole::note(disk, &survey.dir, kept))?;
+    if (!chain.dropped.is_empty() || damaged) && survey.newest() > kept {
+        step("writing", names::NEWEST.to_owned(), atomic_file::write_newest(disk, &survey.dir, kept))?;
     }
     let mut moved = Vec::new();
     if damaged {
@@ -52,7 +52,9 @@ pub(crate) fn mend(survey: &Survey, chain: &Chain, next: u64, damaged: bool) -> 
             (true, true) => copy(survey, &name, moved.last()).and_then(|()| empty(survey, &name)),
             (true, false) => empty(survey, &name),
             (false, true) => shift(survey, &name, moved.last()),
-            (false, false) => whole::gone(disk, &survey.dir.join(&name)).and_then(|()| disk.sync_dir(&survey.dir)),
+            (false, false) => {
+                atomic_file::remove_if_exists(disk, &survey.dir.join(&name)).and_then(|()| disk.sync_dir(&survey.dir))
+            }
         };
         step("clearing away", name, done)?;
     }
@@ -75,7 +77,7 @@ pub(crate) fn mend(survey: &Survey, chain: &Chain, next: u64, damaged: bool) -> 
 }
 
 /// Removes files that are no longer needed: unfinished ones, and everything before the snapshot.
-pub(crate) fn tidy(survey: &Survey, base: u64) -> Result<(), OpenError> {
+pub(crate) fn tidy(survey: &Survey, base: u64) -> Result<(), JournalOpenError> {
     let old = |numbers: &std::collections::BTreeSet<u64>, name: fn(u64) -> String| {
         numbers.range(..base).map(|number| name(*number)).collect::<Vec<_>>()
     };
@@ -84,24 +86,28 @@ pub(crate) fn tidy(survey: &Survey, base: u64) -> Result<(), OpenError> {
     names.extend(old(&survey.journals, names::journal));
     for name in &names {
         let path = survey.dir.join(name);
-        whole::gone(&*survey.disk, &path).map_err(|source| OpenError::Disk { doing: "removing", path, source })?;
+        atomic_file::remove_if_exists(&*survey.disk, &path).map_err(|source| JournalOpenError::Disk {
+            doing: "removing",
+            path,
+            source,
+        })?;
     }
     if names.is_empty() {
         return Ok(());
     }
     let path = survey.dir.clone();
-    survey.disk.sync_dir(&path).map_err(|source| OpenError::Disk { doing: "syncing", path, source })
+    survey.disk.sync_dir(&path).map_err(|source| JournalOpenError::Disk { doing: "syncing", path, source })
 }
 
 /// Cuts off the part that is not intact, writes an end if there is none, and makes the file durable.
-fn end(survey: &Survey, last: &Scan) -> io::Result<()> {
+fn end(survey: &Survey, last: &JournalScan) -> io::Result<()> {
     let file = survey.disk.open(&survey.dir.join(names::journal(last.number)))?;
     if last.len > last.good {
         file.truncate(last.good)?;
     }
     if last.end.is_none() {
         let mut bytes = Vec::new();
-        frame::put_end(&mut bytes, last.seq, End::Cut);
+        frame::put_end(&mut bytes, last.seq, EndCause::Cut);
         append_all(&*file, &bytes)?;
     }
     file.sync()
@@ -114,8 +120,8 @@ fn empty(survey: &Survey, name: &str) -> io::Result<()> {
 }
 
 /// Returns an unused name for a damaged file.
-fn free(survey: &Survey, name: &str) -> Result<String, OpenError> {
-    let listing = |source| OpenError::Disk { doing: "listing", path: survey.dir.clone(), source };
+fn free(survey: &Survey, name: &str) -> Result<String, JournalOpenError> {
+    let listing = |source| JournalOpenError::Disk { doing: "listing", path: survey.dir.clone(), source };
     let taken = survey.disk.list(&survey.dir).map_err(listing)?;
     let is_free = |name: &String| !taken.iter().any(|(taken, _)| taken == name);
     let plain = format!("{name}{DAMAGED}");
@@ -138,7 +144,7 @@ fn copy(survey: &Survey, name: &str, to: Option<&String>) -> io::Result<()> {
     let disk: &dyn Disk = &*survey.disk;
     let from = disk.open(&survey.dir.join(name))?;
     let len = from.size()?;
-    let into = whole::begin(disk, &survey.dir, to)?;
+    let into = atomic_file::begin(disk, &survey.dir, to)?;
     let mut at = 0;
     while at < len {
         let mut bytes = vec![0; usize::try_from((len - at).min(CHUNK)).unwrap_or(0)];
@@ -147,23 +153,23 @@ fn copy(survey: &Survey, name: &str, to: Option<&String>) -> io::Result<()> {
         at += bytes.len() as u64;
     }
     into.sync()?;
-    whole::finish(disk, &survey.dir, to)
+    atomic_file::finish(disk, &survey.dir, to)
 }
 
 /// Keeps a limited number of damaged files: the newest of those moved now, then of the others.
-fn prune(survey: &Survey, moved: &[String]) -> Result<(), OpenError> {
+fn prune(survey: &Survey, moved: &[String]) -> Result<(), JournalOpenError> {
     if moved.is_empty() {
         return Ok(());
     }
-    let failed = |doing, path: PathBuf| move |source| OpenError::Disk { doing, path, source };
+    let failed = |doing, path: PathBuf| move |source| JournalOpenError::Disk { doing, path, source };
     let entries = survey.disk.list(&survey.dir).map_err(failed("listing", survey.dir.clone()))?;
     let mut kept: Vec<String> =
-        entries.into_iter().map(|(name, _)| name).filter(|name| Name::of(name) == Name::Damaged).collect();
+        entries.into_iter().map(|(name, _)| name).filter(|name| FileRole::of(name) == FileRole::Damaged).collect();
     kept.sort_by_key(|name| (moved.contains(name), name.clone()));
     let many = kept.len().saturating_sub(MAX_DAMAGED);
     for name in kept.iter().take(many) {
         let path = survey.dir.join(name);
-        whole::gone(&*survey.disk, &path).map_err(failed("removing", path))?;
+        atomic_file::remove_if_exists(&*survey.disk, &path).map_err(failed("removing", path))?;
     }
     survey.disk.sync_dir(&survey.dir).map_err(failed("syncing", survey.dir.clone()))
 }

@@ -17,7 +17,7 @@ pub(crate) const DAMAGED: &str = ".damaged";
 
 /// The kind of a file, by its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Name {
+pub(crate) enum FileRole {
     Journal(u64),
     Snapshot(u64),
     Lock,
@@ -29,7 +29,7 @@ pub(crate) enum Name {
     Foreign,
 }
 
-impl Name {
+impl FileRole {
     pub(crate) fn of(name: &str) -> Self {
         match name {
             LOCK => return Self::Lock,
@@ -77,35 +77,35 @@ fn number(digits: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Name, journal, snapshot};
+    use super::{FileRole, journal, snapshot};
 
     #[test]
     fn names_say_what_a_file_is() {
         let rows = [
-            ("journal-0000000012", Name::Journal(12)),
-            ("snapshot-0000000001", Name::Snapshot(1)),
-            ("snapshot-12345678901", Name::Snapshot(12_345_678_901)),
-            ("journal-012345678901", Name::Foreign),
-            ("journal-0000000000", Name::Foreign),
-            ("journal-18446744073709551615", Name::Foreign),
-            ("journal-99999999999999999999", Name::Foreign),
-            ("journal-12", Name::Foreign),
-            ("journal-00000000+1", Name::Foreign),
-            ("journal-0000000012.new", Name::Unfinished),
-            ("newest.new", Name::Unfinished),
-            ("notes.new", Name::Foreign),
-            ("journal-0000000012.damaged", Name::Damaged),
-            ("journal-0000000012.2.damaged", Name::Damaged),
-            ("journal-0000000012.damaged.new", Name::Unfinished),
-            ("notes.damaged", Name::Foreign),
-            ("lock", Name::Lock),
-            ("newest", Name::Newest),
-            ("", Name::Foreign),
+            ("journal-0000000012", FileRole::Journal(12)),
+            ("snapshot-0000000001", FileRole::Snapshot(1)),
+            ("snapshot-12345678901", FileRole::Snapshot(12_345_678_901)),
+            ("journal-012345678901", FileRole::Foreign),
+            ("journal-0000000000", FileRole::Foreign),
+            ("journal-18446744073709551615", FileRole::Foreign),
+            ("journal-99999999999999999999", FileRole::Foreign),
+            ("journal-12", FileRole::Foreign),
+            ("journal-00000000+1", FileRole::Foreign),
+            ("journal-0000000012.new", FileRole::Unfinished),
+            ("newest.new", FileRole::Unfinished),
+            ("notes.new", FileRole::Foreign),
+            ("journal-0000000012.damaged", FileRole::Damaged),
+            ("journal-0000000012.2.damaged", FileRole::Damaged),
+            ("journal-0000000012.damaged.new", FileRole::Unfinished),
+            ("notes.damaged", FileRole::Foreign),
+            ("lock", FileRole::Lock),
+            ("newest", FileRole::Newest),
+            ("", FileRole::Foreign),
         ];
         for (name, is) in rows {
-            assert_eq!(Name::of(name), is, "{name}");
+            assert_eq!(FileRole::of(name), is, "{name}");
         }
         assert_eq!(journal(7), "journal-0000000007");
-        assert_eq!(Name::of(&snapshot(u64::MAX - 1)), Name::Snapshot(u64::MAX - 1));
+        assert_eq!(FileRole::of(&snapshot(u64::MAX - 1)), FileRole::Snapshot(u64::MAX - 1));
     }
 }

@@ -6,50 +6,50 @@ use std::sync::atomic::Ordering;
 
 use crate::chain::Chain;
 use crate::choose::{self, Choice};
+use crate::describe;
 use crate::disk::{Disk, DiskFile, Lock};
-use crate::error::{Damage, OpenError};
-use crate::frame::{Begun, End, Frame};
-use crate::inner::{Beginning, Out};
+use crate::error::{Damage, JournalOpenError};
+use crate::frame::{BeginCause, EndCause, JournalFrame};
+use crate::frame_reader::{FrameReader, ReadItem};
+use crate::inner::{JournalFile, StartParameters};
 use crate::journal::Journal;
 use crate::mend;
 use crate::names;
-use crate::options::{Options, Sync};
-use crate::reader::{Next, Reader};
-use crate::report::Report;
+use crate::options::{JournalOptions, SyncMode};
+use crate::report::RecoveryReport;
 use crate::snapshot::SnapshotReader;
 use crate::survey::Survey;
-use crate::tell;
 
 /// Locks the directory, checks everything in it, and changes nothing but its lock file.
 ///
-/// A torn tail, which a loss of power leaves, is mentioned in the report and cut off by [`Opened::start`]. Any other
-/// damage is an error, unless [`Options::repair`] is set.
-pub fn open(options: &Options, disk: Arc<dyn Disk>) -> Result<(Opened, Report), OpenError> {
+/// A torn tail, which a loss of power leaves, is mentioned in the report and cut off by [`JournalDir::start`]. Any
+/// other damage is an error, unless [`JournalOptions::repair`] is set.
+pub fn open(options: &JournalOptions, disk: Arc<dyn Disk>) -> Result<(JournalDir, RecoveryReport), JournalOpenError> {
     let dir = &options.dir;
-    let failed = |doing| move |source| OpenError::Disk { doing, path: dir.clone(), source };
+    let failed = |doing| move |source| JournalOpenError::Disk { doing, path: dir.clone(), source };
     disk.prepare(dir).map_err(failed("using the directory"))?;
     let lock = disk.lock(&dir.join(names::LOCK)).map_err(|source| match source.kind() {
-        std::io::ErrorKind::WouldBlock => OpenError::InUse { dir: dir.clone() },
-        _ => OpenError::Disk { doing: "locking", path: dir.join(names::LOCK), source },
+        std::io::ErrorKind::WouldBlock => JournalOpenError::InUse { dir: dir.clone() },
+        _ => JournalOpenError::Disk { doing: "locking", path: dir.join(names::LOCK), source },
     })?;
     let survey = Survey::of(disk, dir)?;
     let Choice { chain, damages } = choose::choose(&survey, options.repair)?;
     let snapshot = chain.base.map(|about| survey.open(&names::snapshot(about.number))).transpose()?;
-    let report = tell::report(&survey, &chain, &damages);
-    Ok((Opened { survey, chain, damages, snapshot, sync: options.sync, lock }, report))
+    let report = describe::report(&survey, &chain, &damages);
+    Ok((JournalDir { survey, chain, damages, snapshot, sync: options.sync, lock }, report))
 }
 
 /// A directory that was read and can be used.
-pub struct Opened {
+pub struct JournalDir {
     survey: Survey,
     chain: Chain,
     damages: Vec<Damage>,
     snapshot: Option<Arc<dyn DiskFile>>,
-    sync: Sync,
+    sync: SyncMode,
     lock: Lock,
 }
 
-impl Opened {
+impl JournalDir {
     /// Returns the bytes of the snapshot that the state begins with. Its checksums were correct when it was opened, and
     /// are checked again.
     pub fn snapshot(&mut self) -> Option<SnapshotReader> {
@@ -59,23 +59,23 @@ impl Opened {
 
     /// Passes each record after the snapshot to `each`, in order, and returns their number. A record that `each`
     /// rejects ends the reading with an error that contains the file and the offset.
-    pub fn frames(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), String>) -> Result<u64, OpenError> {
+    pub fn frames(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), String>) -> Result<u64, JournalOpenError> {
         let mut count = 0;
         for scan in &self.chain.files {
             let name = names::journal(scan.number);
             let file = self.survey.open(&name)?;
             let path = || self.survey.dir.join(&name);
-            let mut reader = Reader::new(file, 0, scan.good);
+            let mut reader = FrameReader::new(file, 0, scan.good);
             loop {
                 match reader.next().map_err(|source| self.survey.reading(&name, source))? {
-                    Next::Frame { offset, frame: Frame::Record(record), .. } => {
-                        each(record).map_err(|what| OpenError::Record { file: path(), offset, what })?;
+                    ReadItem::Frame { offset, frame: JournalFrame::Record(record), .. } => {
+                        each(record).map_err(|what| JournalOpenError::Record { file: path(), offset, what })?;
                         count += 1;
                     }
-                    Next::Frame { .. } => {}
-                    Next::Over => break,
-                    Next::Bad { offset, bad } => {
-                        return Err(OpenError::Damaged(Damage { file: path(), offset, what: bad.to_string() }));
+                    ReadItem::Frame { .. } => {}
+                    ReadItem::End => break,
+                    ReadItem::Bad { offset, bad } => {
+                        return Err(JournalOpenError::Damaged(Damage { file: path(), offset, what: bad.to_string() }));
                     }
                 }
             }
@@ -84,33 +84,33 @@ impl Opened {
     }
 
     /// Repairs what the report mentions, begins a new journal, and removes files that are no longer needed.
-    pub fn start(self) -> Result<Journal, OpenError> {
+    pub fn start(self) -> Result<Journal, JournalOpenError> {
         self.begin(true)
     }
 
-    /// Does the same without a thread that syncs: [`Sync::EverySecond`] syncs only by [`Journal::sync_now`]. For tests,
-    /// in which nothing may happen in the background.
-    pub fn start_by_hand(self) -> Result<Journal, OpenError> {
+    /// Does the same without a thread that syncs: [`SyncMode::EverySecond`] syncs only by [`Journal::sync_now`]. For
+    /// tests, in which nothing may happen in the background.
+    pub fn start_by_hand(self) -> Result<Journal, JournalOpenError> {
         self.begin(false)
     }
 
     /// Does the same as [`start`](Self::start), even on a full disk: then nothing is stored, as its health reports,
     /// until a rotation and its snapshot find room. Data stored before stays until then. A repair needs room.
-    pub fn start_though_full(self) -> Result<Journal, OpenError> {
+    pub fn start_though_full(self) -> Result<Journal, JournalOpenError> {
         match self.first(true) {
-            Ok((beginning, out)) => self.go_on(&beginning, out),
-            Err(error) if error.is_full() && self.damages.is_empty() => self.go_on_without_file(),
+            Ok((beginning, out)) => self.start_with(&beginning, out),
+            Err(error) if error.is_full() && self.damages.is_empty() => self.start_without_file(),
             Err(error) => Err(error),
         }
     }
 
-    fn begin(self, thread: bool) -> Result<Journal, OpenError> {
+    fn begin(self, thread: bool) -> Result<Journal, JournalOpenError> {
         let (beginning, out) = self.first(thread)?;
-        self.go_on(&beginning, out)
+        self.start_with(&beginning, out)
     }
 
     /// Repairs what the report mentions, and begins the first file of this start.
-    fn first(&self, thread: bool) -> Result<(Beginning, Out), OpenError> {
+    fn first(&self, thread: bool) -> Result<(StartParameters, JournalFile), JournalOpenError> {
         let (survey, chain) = (&self.survey, &self.chain);
         let number = match (chain.files.last(), chain.base) {
             (Some(last), _) => last.number + 1,
@@ -119,17 +119,17 @@ impl Opened {
             (None, None) => survey.most() + 1,
         };
         mend::mend(survey, chain, number, !self.damages.is_empty())?;
-        let begun = if self.is_empty() { Begun::Origin } else { Begun::Start };
+        let begun = if self.is_empty() { BeginCause::Origin } else { BeginCause::Start };
         let bytes = chain.files.iter().map(|file| file.good).sum();
         // Mending wrote an end where there was none.
         let ended = chain.files.last().is_some_and(|last| last.end.is_none());
         let seq = chain.seq + u64::from(ended);
-        let beginning = Beginning { number, seq, begun, snapshot: chain.base, bytes, sync: self.sync, thread };
+        let beginning = StartParameters { number, seq, begun, snapshot: chain.base, bytes, sync: self.sync, thread };
         let out = Journal::first_file(&*survey.disk, &survey.dir, &beginning)?;
         Ok((beginning, out))
     }
 
-    fn go_on(self, beginning: &Beginning, out: Out) -> Result<Journal, OpenError> {
+    fn start_with(self, beginning: &StartParameters, out: JournalFile) -> Result<Journal, JournalOpenError> {
         let survey = &self.survey;
         let journal = Journal::begin(Arc::clone(&survey.disk), survey.dir.clone(), self.lock, out, beginning)?;
         mend::tidy(survey, self.chain.base.map_or(0, |about| about.number))?;
@@ -138,17 +138,18 @@ impl Opened {
 
     /// Starts a journal that stores nothing. The file that a rotation begins has an unused number, so that existing
     /// files stay as they are until its snapshot exists too.
-    fn go_on_without_file(self) -> Result<Journal, OpenError> {
+    fn start_without_file(self) -> Result<Journal, JournalOpenError> {
         let (survey, chain) = (&self.survey, &self.chain);
         let number = chain.files.last().map_or(0, |file| file.number).max(survey.most()) + 1;
-        let begun = if self.is_empty() { Begun::Origin } else { Begun::Anew };
+        let begun = if self.is_empty() { BeginCause::Origin } else { BeginCause::Anew };
         let bytes = chain.files.iter().map(|file| file.good).sum();
         // An end may have been written where there was none.
         let seq = chain.seq + 1;
-        let beginning = Beginning { number, seq, begun, snapshot: chain.base, bytes, sync: self.sync, thread: true };
-        let out = Out::without_file(number, begun);
+        let beginning =
+            StartParameters { number, seq, begun, snapshot: chain.base, bytes, sync: self.sync, thread: true };
+        let out = JournalFile::without_file(number, begun);
         let journal = Journal::begin(Arc::clone(&survey.disk), survey.dir.clone(), self.lock, out, &beginning)?;
-        journal.inner.noted.store(survey.noted(), Ordering::Release);
+        journal.inner.newest.store(survey.newest(), Ordering::Release);
         journal.give_up();
         Ok(journal)
     }
@@ -166,11 +167,11 @@ impl Opened {
 }
 
 pub(crate) fn clean(chain: &Chain) -> bool {
-    chain.stop.is_none() && chain.files.last().is_none_or(|last| last.end == Some(End::Clean))
+    chain.stop.is_none() && chain.files.last().is_none_or(|last| last.end == Some(EndCause::Clean))
 }
 
-impl std::fmt::Debug for Opened {
+impl std::fmt::Debug for JournalDir {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened").field("chain", &self.chain).finish_non_exhaustive()
+        f.debug_struct("JournalDir").field("chain", &self.chain).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The report of a start: one line for each fact.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Report {
+pub struct RecoveryReport {
     pub(crate) facts: Vec<String>,
     pub(crate) records: u64,
     pub(crate) snapshot: Option<u64>,
@@ -12,7 +12,7 @@ pub struct Report {
     pub(crate) clean: bool,
 }
 
-impl Report {
+impl RecoveryReport {
     /// Returns the facts, one line each.
     pub fn facts(&self) -> &[String] {
         &self.facts
@@ -38,12 +38,12 @@ impl Report {
         self.clean
     }
 
-    pub(crate) fn tell(&mut self, fact: String) {
+    pub(crate) fn push(&mut self, fact: String) {
         self.facts.push(fact);
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for RecoveryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, fact) in self.facts.iter().enumerate() {
             if index > 0 {

@@ -28,7 +28,7 @@ const SYNC_EACH: u64 = 1 << 25;
 
 /// The metadata of a whole snapshot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct About {
+pub(crate) struct SnapshotMeta {
     pub(crate) number: u64,
     /// The sequence number of the header of the journal that follows.
     pub(crate) seq: u64,
@@ -45,7 +45,7 @@ pub(crate) struct About {
 }
 
 /// Writes the caller's bytes in blocks.
-pub(crate) struct Writer<'a> {
+pub(crate) struct SnapshotWriter<'a> {
     file: &'a dyn DiskFile,
     block: Vec<u8>,
     blocks: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Writer<'a> {
     unsynced: u64,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SnapshotWriter<'a> {
     /// Begins a snapshot in an empty file.
     pub(crate) fn begin(file: &'a dyn DiskFile, number: u64, seq: u64, time: u64) -> io::Result<Self> {
         let mut header = Vec::with_capacity(HEADER);
@@ -106,7 +106,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl Write for Writer<'_> {
+impl Write for SnapshotWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.block.is_empty() {
             // Reserves space for the length and the checksum, which are known when the block is full.
@@ -127,21 +127,21 @@ impl Write for Writer<'_> {
 
 /// The reason why a file is not a snapshot.
 #[derive(Debug)]
-pub(crate) enum Wrong {
+pub(crate) enum SnapshotCheckError {
     Damaged { offset: u64, what: String },
     Version(String),
     Disk(io::Error),
 }
 
-impl From<io::Error> for Wrong {
+impl From<io::Error> for SnapshotCheckError {
     fn from(error: io::Error) -> Self {
         Self::Disk(error)
     }
 }
 
 /// Reads all of a snapshot, and returns its metadata.
-pub(crate) fn check(file: &Arc<dyn DiskFile>, number: u64) -> Result<About, Wrong> {
-    let mut reader = Blocks::new(Arc::clone(file))?;
+pub(crate) fn check(file: &Arc<dyn DiskFile>, number: u64) -> Result<SnapshotMeta, SnapshotCheckError> {
+    let mut reader = BlockReader::new(Arc::clone(file))?;
     let mut about = reader.header(number)?;
     while reader.block()? {}
     reader.end(&mut about)?;
@@ -149,7 +149,7 @@ pub(crate) fn check(file: &Arc<dyn DiskFile>, number: u64) -> Result<About, Wron
 }
 
 /// Reads a snapshot's blocks in order.
-struct Blocks {
+struct BlockReader {
     file: Arc<dyn DiskFile>,
     len: u64,
     at: u64,
@@ -159,7 +159,7 @@ struct Blocks {
     all: u32,
 }
 
-impl Blocks {
+impl BlockReader {
     fn new(file: Arc<dyn DiskFile>) -> io::Result<Self> {
         let len = file.size()?;
         Ok(Self::sized(file, len))
@@ -169,29 +169,29 @@ impl Blocks {
         Self { file, len, at: 0, block: Vec::new(), blocks: 0, bytes: 0, all: 0 }
     }
 
-    fn header(&mut self, number: u64) -> Result<About, Wrong> {
+    fn header(&mut self, number: u64) -> Result<SnapshotMeta, SnapshotCheckError> {
         let header = self.take::<HEADER>("a header")?;
         if !header.starts_with(MAGIC) || crc32c::crc32c(&header[..HEADER - 4]) != word32(&header, HEADER - 4) {
-            return Err(Wrong::Damaged {
+            return Err(SnapshotCheckError::Damaged {
                 offset: 0,
                 what: "expected the header of a snapshot, found another".to_owned(),
             });
         }
         match word32(&header, 8) {
             VERSION => {}
-            found => return Err(Wrong::Version(format!("expected version {VERSION}, found {found}"))),
+            found => return Err(SnapshotCheckError::Version(format!("expected version {VERSION}, found {found}"))),
         }
         let found = word64(&header, 12);
         if found != number {
             let what = format!("expected snapshot number {number}, found {found}");
-            return Err(Wrong::Damaged { offset: 0, what });
+            return Err(SnapshotCheckError::Damaged { offset: 0, what });
         }
         let (seq, time) = (word64(&header, 20), word64(&header, 28));
-        Ok(About { number, seq, time, needs: 0, salt: 0, bytes: 0, size: self.len })
+        Ok(SnapshotMeta { number, seq, time, needs: 0, salt: 0, bytes: 0, size: self.len })
     }
 
     /// Reads the next block; returns `false` at the end, which is not consumed.
-    fn block(&mut self) -> Result<bool, Wrong> {
+    fn block(&mut self) -> Result<bool, SnapshotCheckError> {
         let offset = self.at;
         let head = self.take::<HEAD>("a block or the end")?;
         let (len, sum) = (word32(&head, 0), word32(&head, 4));
@@ -199,7 +199,7 @@ impl Blocks {
             self.at = offset;
             return Ok(false);
         }
-        let damaged = |what| Err(Wrong::Damaged { offset, what });
+        let damaged = |what| Err(SnapshotCheckError::Damaged { offset, what });
         let left = self.len.saturating_sub(self.at);
         let size = match usize::try_from(len) {
             Ok(size) if (1..=MAX_BLOCK).contains(&size) => size,
@@ -223,7 +223,7 @@ impl Blocks {
         Ok(true)
     }
 
-    fn end(&mut self, about: &mut About) -> Result<(), Wrong> {
+    fn end(&mut self, about: &mut SnapshotMeta) -> Result<(), SnapshotCheckError> {
         let offset = self.at;
         let end = self.take::<{ HEAD + END_BODY }>("the end")?;
         let body = &end[HEAD..];
@@ -234,17 +234,17 @@ impl Blocks {
             && self.at == self.len;
         if !right {
             let what = format!("expected the end behind {} blocks, found another", self.blocks);
-            return Err(Wrong::Damaged { offset, what });
+            return Err(SnapshotCheckError::Damaged { offset, what });
         }
         (about.needs, about.salt, about.bytes) = (word64(body, 16), word64(body, 24), self.bytes);
         Ok(())
     }
 
-    fn take<const N: usize>(&mut self, what: &str) -> Result<[u8; N], Wrong> {
+    fn take<const N: usize>(&mut self, what: &str) -> Result<[u8; N], SnapshotCheckError> {
         let left = self.len.saturating_sub(self.at);
         if left < N as u64 {
             let what = format!("expected {what} of {N} bytes, found {left} and the end");
-            return Err(Wrong::Damaged { offset: self.at, what });
+            return Err(SnapshotCheckError::Damaged { offset: self.at, what });
         }
         let mut bytes = [0; N];
         read_exact(&*self.file, &mut bytes, self.at)?;
@@ -255,13 +255,13 @@ impl Blocks {
 
 /// The caller's bytes of a snapshot that was checked.
 pub struct SnapshotReader {
-    blocks: Blocks,
+    blocks: BlockReader,
     used: usize,
 }
 
 impl SnapshotReader {
     pub(crate) fn new(file: Arc<dyn DiskFile>, len: u64) -> Self {
-        let mut blocks = Blocks::sized(file, len);
+        let mut blocks = BlockReader::sized(file, len);
         blocks.at = HEADER as u64;
         Self { blocks, used: 0 }
     }
@@ -273,8 +273,8 @@ impl Read for SnapshotReader {
             match self.blocks.block() {
                 Ok(true) => self.used = 0,
                 Ok(false) => return Ok(0),
-                Err(Wrong::Disk(error)) => return Err(error),
-                Err(Wrong::Damaged { what, .. } | Wrong::Version(what)) => {
+                Err(SnapshotCheckError::Disk(error)) => return Err(error),
+                Err(SnapshotCheckError::Damaged { what, .. } | SnapshotCheckError::Version(what)) => {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, what));
                 }
             }

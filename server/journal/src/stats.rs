@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::inner::lock;
-use crate::snapshot::About;
+use crate::snapshot::SnapshotMeta;
 
 /// The statistics of a journal.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct JournalStats {
     /// Records framed since the start.
     pub frames: u64,
     /// Bytes written to journals since the start.
@@ -39,8 +39,8 @@ pub struct Stats {
     pub snapshot_time: u64,
 }
 
-/// The counters behind [`Stats`].
-pub(crate) struct Counts {
+/// The counters behind [`JournalStats`].
+pub(crate) struct JournalCounters {
     frames: AtomicU64,
     written: AtomicU64,
     /// Bytes of journals of earlier runs after the last snapshot.
@@ -48,10 +48,11 @@ pub(crate) struct Counts {
     /// The bytes written at the last rotation, and at the rotation of the last snapshot.
     at_rotation: AtomicU64,
     at_snapshot: AtomicU64,
-    rest: Mutex<Rest>,
+    rest: Mutex<LockedCounters>,
 }
 
-struct Rest {
+/// The counters that change together, under a lock.
+struct LockedCounters {
     syncs: u64,
     failed: u64,
     longest: Duration,
@@ -59,10 +60,10 @@ struct Rest {
     snapshot: (u64, u64, u64),
 }
 
-impl Counts {
-    pub(crate) fn new(snapshot: Option<About>, before: u64) -> Self {
+impl JournalCounters {
+    pub(crate) fn new(snapshot: Option<SnapshotMeta>, before: u64) -> Self {
         let snapshot = snapshot.map_or((0, 0, 0), |about| (about.number, about.size, about.time));
-        let rest = Rest { syncs: 0, failed: 0, longest: Duration::ZERO, last: Instant::now(), snapshot };
+        let rest = LockedCounters { syncs: 0, failed: 0, longest: Duration::ZERO, last: Instant::now(), snapshot };
         Self {
             frames: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -103,12 +104,12 @@ impl Counts {
         self.at_snapshot.store(self.at_rotation.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    pub(crate) fn stats(&self, file: u64, file_bytes: u64, unsynced: bool) -> Stats {
+    pub(crate) fn stats(&self, file: u64, file_bytes: u64, unsynced: bool) -> JournalStats {
         let rest = lock(&self.rest);
         let written = self.written.load(Ordering::Relaxed);
         let (snapshot, snapshot_bytes, snapshot_time) = rest.snapshot;
         let since = written.saturating_sub(self.at_snapshot.load(Ordering::Relaxed));
-        Stats {
+        JournalStats {
             frames: self.frames.load(Ordering::Relaxed),
             written,
             since_snapshot: self.before.load(Ordering::Relaxed) + since,

@@ -6,25 +6,25 @@ use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::error::Failed;
+use crate::error::JournalError;
 use crate::frame;
-use crate::inner::{Inner, lock};
-use crate::options::Sync;
+use crate::inner::{JournalInner, lock};
+use crate::options::SyncMode;
 
 /// The delay from the first write to its sync: a second, minus what a thread may need to wake up.
 const DELAY: Duration = Duration::from_millis(900);
 
-/// The place that a sync reached.
+/// How far a sync reached.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reached {
+pub(crate) struct SyncPoint {
     pub(crate) file: u64,
     pub(crate) salt: u64,
     pub(crate) len: u64,
 }
 
-impl Inner {
+impl JournalInner {
     /// Syncs until the record with this number is synced.
-    pub(crate) fn sync_upto(&self, target: u64) -> Result<(), Failed> {
+    pub(crate) fn sync_upto(&self, target: u64) -> Result<(), JournalError> {
         if self.synced.load(Ordering::Acquire) < target {
             let one = lock(&self.syncing);
             // Another thread may have synced it while this one waited.
@@ -33,15 +33,15 @@ impl Inner {
             }
             drop(one);
         }
-        self.fine()
+        self.check_health()
     }
 
     /// Syncs everything that is written. The caller holds `syncing`.
-    pub(crate) fn sync_files(&self) -> Result<Reached, Failed> {
+    pub(crate) fn sync_files(&self) -> Result<SyncPoint, JournalError> {
         let (files, reached, upto) = {
             let mut out = self.out();
             self.dirty.store(false, Ordering::Release);
-            let mut reached = Reached { file: out.number, salt: out.salt, len: out.len };
+            let mut reached = SyncPoint { file: out.number, salt: out.salt, len: out.len };
             let upto = self.upto();
             if self.synced.load(Ordering::Acquire) >= upto && out.synced > 0 && out.older.is_empty() {
                 // Nothing was written since, except a mark.
@@ -57,7 +57,7 @@ impl Inner {
         for file in &files {
             if let Err(error) = file.sync() {
                 self.counts.sync_failed();
-                return Err(self.fail(&mut self.order(), Failed::of("the sync", &error)));
+                return Err(self.fail(&mut self.order(), JournalError::of("the sync", &error)));
             }
         }
         self.counts.synced(began.elapsed());
@@ -69,7 +69,7 @@ impl Inner {
 
     /// Records in the file how far it is synced. In the mode `Always` the mark waits for the next write; otherwise it
     /// is written at once, so that it exists even if no record follows.
-    fn mark(&self, reached: Reached) -> Result<(), Failed> {
+    fn mark(&self, reached: SyncPoint) -> Result<(), JournalError> {
         let mut out = self.out();
         if out.number != reached.file || out.synced >= reached.len {
             return Ok(());
@@ -84,33 +84,34 @@ impl Inner {
             order.next += 1;
             frame::put_synced(&mut order.bytes, seq, reached.len, reached.salt);
         }
-        if self.sync == Sync::Always { Ok(()) } else { self.write_pending(&mut out) }
+        if self.sync == SyncMode::Always { Ok(()) } else { self.write_pending(&mut out) }
     }
 }
 
 /// The signal that wakes the thread.
 #[derive(Default)]
-pub(crate) struct Signal {
-    state: Mutex<Asked>,
+pub(crate) struct SyncSignal {
+    state: Mutex<SyncRequest>,
     change: Condvar,
 }
 
+/// Which sync the thread must perform next.
 #[derive(Default)]
-struct Asked {
+struct SyncRequest {
     /// The time of the first unsynced write.
     since: Option<Instant>,
     /// Whether a caller waits for a sync.
-    wanted: bool,
+    requested: bool,
     stop: bool,
 }
 
-impl Signal {
-    pub(crate) fn want(&self) {
-        lock(&self.state).wanted = true;
+impl SyncSignal {
+    pub(crate) fn request(&self) {
+        lock(&self.state).requested = true;
         self.change.notify_one();
     }
 
-    pub(crate) fn soiled(&self) {
+    pub(crate) fn mark_dirty(&self) {
         lock(&self.state).since.get_or_insert_with(Instant::now);
         self.change.notify_one();
     }
@@ -121,21 +122,21 @@ impl Signal {
     }
 
     /// Waits until a sync is due; returns `false` at the end.
-    fn due(&self) -> bool {
-        let mut asked = lock(&self.state);
+    fn wait_until_due(&self) -> bool {
+        let mut request = lock(&self.state);
         loop {
-            if asked.stop {
+            if request.stop {
                 return false;
             }
-            let left = asked.since.map(|since| DELAY.saturating_sub(since.elapsed()));
-            if asked.wanted || left == Some(Duration::ZERO) {
-                asked.wanted = false;
-                asked.since = None;
+            let left = request.since.map(|since| DELAY.saturating_sub(since.elapsed()));
+            if request.requested || left == Some(Duration::ZERO) {
+                request.requested = false;
+                request.since = None;
                 return true;
             }
-            asked = match left {
-                Some(left) => self.change.wait_timeout(asked, left).map_or_else(|bad| bad.into_inner().0, |ok| ok.0),
-                None => self.change.wait(asked).unwrap_or_else(std::sync::PoisonError::into_inner),
+            request = match left {
+                Some(left) => self.change.wait_timeout(request, left).map_or_else(|bad| bad.into_inner().0, |ok| ok.0),
+                None => self.change.wait(request).unwrap_or_else(std::sync::PoisonError::into_inner),
             };
         }
     }
@@ -143,15 +144,15 @@ impl Signal {
 
 /// The thread that syncs.
 pub(crate) struct SyncThread {
-    inner: Weak<Inner>,
+    inner: Weak<JournalInner>,
     handle: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl SyncThread {
-    pub(crate) fn start(inner: &Arc<Inner>) -> std::io::Result<Self> {
+    pub(crate) fn start(inner: &Arc<JournalInner>) -> std::io::Result<Self> {
         let own = Arc::clone(inner);
         let run = move || {
-            while own.signal.due() {
+            while own.signal.wait_until_due() {
                 let _one = lock(&own.syncing);
                 // A failure is reported by the health, and to the waiting callers.
                 _ = own.sync_files();

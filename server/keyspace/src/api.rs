@@ -1,15 +1,15 @@
-//! Seed 001: counters of a token and a minute at `{api:TOKEN}:MM`, and the data of the token beside them.
+//! redis-limiter: counters of a token and a minute at `{api:TOKEN}:MM`, and the data of the token beside them.
 //!
 //! Either the application increments a counter itself, and the data is updated as the document's trigger updates it; or
 //! `api_counter` decides, which reads and writes the same keys and is the twin of `api_counter.lua`.
 
 use tollgate_dialects::api_counter::{DATA_LIFE, counter_name, minute};
-use tollgate_dialects::{Call, Reply, Usage};
+use tollgate_dialects::{ApiCounterUsage, DialectReply, ParsedCall};
 use tollgate_kernel::{Cell, Timestamp};
 
-use super::entry::{Data, Entry, Value};
+use super::entry::{KeyEntry, KeyValue, TokenData};
 use super::table::entry_bytes;
-use super::{Keys, Times, wrong_type};
+use super::{ClockReadings, Keyspace, wrong_type};
 use crate::fault::Fault;
 
 const MINUTE: u64 = 60_000_000;
@@ -23,26 +23,26 @@ pub(super) fn data_of(key: &[u8]) -> Option<Vec<u8>> {
     (is_token && name != b":data").then(|| [token, b":data"].concat())
 }
 
-impl Keys {
+impl Keyspace {
     /// Returns whether the data can be stored at this name; a key that holds another type is left alone.
-    pub(super) fn may_keep_data(&self, db: u8, data: &[u8], now: Times) -> bool {
-        self.table.get(db, data, now).is_none_or(|entry| matches!(entry.value, Value::Data(_)))
+    pub(super) fn may_keep_data(&self, db: u8, data: &[u8], now: ClockReadings) -> bool {
+        self.table.get(db, data, now).is_none_or(|entry| matches!(entry.value, KeyValue::Data(_)))
     }
 
     /// Counts one use of a token.
-    pub(super) fn count_use(&mut self, db: u8, data: &[u8], now: Times) {
+    pub(super) fn count_use(&mut self, db: u8, data: &[u8], now: ClockReadings) {
         let ops = match self.table.get(db, data, now).map(|entry| &entry.value) {
-            Some(Value::Data(data)) => data.ops.saturating_add(1),
+            Some(KeyValue::Data(data)) => data.ops.saturating_add(1),
             _ => 1,
         };
-        self.put_data(db, data, Data { last: now.now.get() / 1_000_000, ops }, now);
+        self.put_data(db, data, TokenData { last: now.now.get() / 1_000_000, ops }, now);
     }
 
-    fn put_data(&mut self, db: u8, name: &[u8], data: Data, now: Times) {
+    fn put_data(&mut self, db: u8, name: &[u8], data: TokenData, now: ClockReadings) {
         let expires = Some(now.now.plus(DATA_LIFE));
-        let change = |entry: &mut Entry| (entry.value, entry.expires) = (Value::Data(data), expires);
+        let change = |entry: &mut KeyEntry| (entry.value, entry.expires) = (KeyValue::Data(data), expires);
         if self.table.change(db, name, now, change).is_none() {
-            self.table.put(db, name, Entry::new(Value::Data(data), expires));
+            self.table.put(db, name, KeyEntry::new(KeyValue::Data(data), expires));
         }
     }
 
@@ -50,10 +50,10 @@ impl Keys {
     pub(super) fn count_minute(
         &mut self,
         db: u8,
-        call: &Call,
+        call: &ParsedCall,
         data_name: &[u8],
-        now: Times,
-    ) -> Result<Option<Reply>, Fault> {
+        now: ClockReadings,
+    ) -> Result<Option<DialectReply>, Fault> {
         let data = self.data(db, data_name, now)?;
         let mut start = now.now.get() - now.now.get() % MINUTE;
         if let Some(data) = data {
@@ -64,7 +64,8 @@ impl Keys {
         let used = self.counted(db, &name(start), now)?;
         let [limit] = call.policy().limits() else { return Err(wrong_type()) };
         let mut cell = [limit.unpack([start, used])];
-        let mut usage = Usage { count: 0, last: data.map(|data| data.last), ops: data.map_or(0, |data| data.ops) };
+        let mut usage =
+            ApiCounterUsage { count: 0, last: data.map(|data| data.last), ops: data.map_or(0, |data| data.ops) };
         // What will be written is not known yet, so there must be room for everything that may be.
         let absent = |keys: &Self, name: &[u8]| match keys.table.get(db, name, now) {
             None => entry_bytes(name.len()),
@@ -81,24 +82,24 @@ impl Keys {
         if decision.charged > 0 || start_after != start {
             let expires = Some(now.now.plus(decision.reset_after));
             let count = i64::try_from(used_after).unwrap_or(i64::MAX);
-            self.table.put(db, &name(start_after), Entry::counted(Value::Number(count), expires));
-            self.put_data(db, data_name, Data { last: usage.last.unwrap_or_default(), ops: usage.ops }, now);
+            self.table.put(db, &name(start_after), KeyEntry::counted(KeyValue::Number(count), expires));
+            self.put_data(db, data_name, TokenData { last: usage.last.unwrap_or_default(), ops: usage.ops }, now);
         }
         Ok(Some(outcome.reply))
     }
 
     /// Returns the count at a key, 0 if the key is absent; fails if its value is not a non-negative integer.
-    fn counted(&self, db: u8, key: &[u8], now: Times) -> Result<u64, Fault> {
+    fn counted(&self, db: u8, key: &[u8], now: ClockReadings) -> Result<u64, Fault> {
         match self.table.get(db, key, now).map(|entry| &entry.value) {
             None => Ok(0),
-            Some(Value::Number(number)) => u64::try_from(*number).map_err(|_| wrong_type()),
+            Some(KeyValue::Number(number)) => u64::try_from(*number).map_err(|_| wrong_type()),
             Some(_) => Err(wrong_type()),
         }
     }
 }
 
 /// Returns the start and count of the window after a decision.
-fn window(call: &Call, cells: &[Cell], start: u64, used: u64) -> (u64, u64) {
+fn window(call: &ParsedCall, cells: &[Cell], start: u64, used: u64) -> (u64, u64) {
     let cell = call.policy().limits().first().zip(cells.first());
     cell.and_then(|(limit, cell)| limit.pack(cell)).map_or((start, used), |[start, used]| (start, used))
 }

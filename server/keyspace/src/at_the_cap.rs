@@ -2,23 +2,23 @@
 
 use tollgate_kernel::Timestamp;
 
-use super::{Change, Counts, Keys, Wrote};
-use crate::fault::{Code, Fault};
-use crate::samples::speak;
+use super::{CallEffect, KeyChange, Keyspace, KeyspaceStats};
+use crate::fault::{Fault, FaultCode};
+use crate::samples::parse_call;
 
 const NOW: u64 = 1_700_000_040_000_000;
 const CAP: usize = 512 << 10;
 
-fn ask(keys: &mut Keys, text: &str, t: u64) -> Result<String, Fault> {
-    let decided = keys.decide(&speak(text), Timestamp::saturating(t)).map(|reply| reply.to_string());
-    let Counts { bytes, .. } = keys.counts();
+fn ask(keys: &mut Keyspace, text: &str, t: u64) -> Result<String, Fault> {
+    let decided = keys.decide(&parse_call(text), Timestamp::saturating(t)).map(|reply| reply.to_string());
+    let KeyspaceStats { bytes, .. } = keys.counts();
     // One eighth of the cap is for shared states, and another for bans, which are not keys.
     assert!(bytes <= keys.table.cap() / 6 * 7 + 8, "{text}: {bytes} bytes counted");
     decided
 }
 
 /// Fills all memory for keys.
-fn fill(keys: &mut Keys, t: u64) {
+fn fill(keys: &mut Keyspace, t: u64) {
     for key in 0.. {
         ask(keys, &format!("fixed_window 1 filler:{key} 5 86400"), t).unwrap();
         if keys.counts().overflowed > 20 {
@@ -29,7 +29,7 @@ fn fill(keys: &mut Keys, t: u64) {
 
 #[test]
 fn more_namespaces_than_a_key_keeps_are_refused() {
-    let mut keys = Keys::new(1 << 24);
+    let mut keys = Keyspace::new(1 << 24);
     let slots = |count: u64, namespace: &str| format!("slot_window 1 k {count} {namespace} [[5,60,1]] 1700000040 0");
     ask(&mut keys, &slots(5, "mine"), NOW).unwrap();
     let refused = ask(&mut keys, &slots(1, "mine"), NOW).unwrap();
@@ -40,7 +40,7 @@ fn more_namespaces_than_a_key_keeps_are_refused() {
     let bytes = keys.counts().bytes;
     for count in [0, 1] {
         let fault = ask(&mut keys, &slots(count, "more"), NOW).unwrap_err();
-        assert_eq!(fault.code, Code::Wrong);
+        assert_eq!(fault.code, FaultCode::Wrong);
         assert!(fault.text.contains("expected at most 64 namespaces and clocks"), "{fault}");
     }
     assert_eq!(keys.counts().bytes, bytes);
@@ -51,7 +51,7 @@ fn more_namespaces_than_a_key_keeps_are_refused() {
 
 #[test]
 fn more_limits_than_a_key_keeps_are_refused() {
-    let mut keys = Keys::new(1 << 24);
+    let mut keys = Keyspace::new(1 << 24);
     let mine = "fixed_window 1 k 1 60";
     ask(&mut keys, mine, NOW).unwrap();
     let refused = ask(&mut keys, mine, NOW).unwrap();
@@ -68,7 +68,7 @@ fn more_limits_than_a_key_keeps_are_refused() {
 
 #[test]
 fn what_charges_nothing_leaves_a_key_as_it_was() {
-    let mut keys = Keys::new(1 << 24);
+    let mut keys = Keyspace::new(1 << 24);
     ask(&mut keys, "slot_window 1 k 5 ns [[5,60,1]] 1700000040 1", NOW).unwrap();
     let bytes = keys.counts().bytes;
     for other in ["other [[5,60,1]]", "other [[9,3600,60]]", "third [[1,1,1]]"] {
@@ -82,7 +82,7 @@ fn what_charges_nothing_leaves_a_key_as_it_was() {
 
 #[test]
 fn at_the_cap_a_key_is_limited_by_what_it_remembers() {
-    let mut keys = Keys::new(CAP);
+    let mut keys = Keyspace::new(CAP);
     for _ in 0..5 {
         ask(&mut keys, "sliding_window 1 k 60000 5", NOW).unwrap();
     }
@@ -96,8 +96,8 @@ fn at_the_cap_a_key_is_limited_by_what_it_remembers() {
     // The key is also reported as changed, for persistence.
     keys.watch();
     ask(&mut keys, "sliding_window 1 k 60000 50 90000 900", NOW + 1).unwrap();
-    assert!(matches!(keys.wrote(), Wrote::Shared(_)));
-    assert!(keys.take_changes().contains(&Change::Key(0, b"k".as_slice().into())));
+    assert!(matches!(keys.call_effect(), CallEffect::Shared(_)));
+    assert!(keys.take_changes().contains(&KeyChange::Key(0, b"k".as_slice().into())));
     // A charge on it counts for both limits.
     let later = NOW + 61_000_000;
     let both = "sliding_window 1 k 60000 5 3600000 3";
@@ -110,7 +110,7 @@ fn at_the_cap_a_key_is_limited_by_what_it_remembers() {
 
 #[test]
 fn at_the_cap_a_known_key_counts_beside_new_ones() {
-    let mut keys = Keys::new(CAP);
+    let mut keys = Keyspace::new(CAP);
     let alone = "rolling 1 a 1 1 1700000040000000 0 5 6000 10000";
     for _ in 0..5 {
         ask(&mut keys, alone, NOW).unwrap();
@@ -135,7 +135,7 @@ fn at_the_cap_a_known_key_counts_beside_new_ones() {
 
 #[test]
 fn keys_with_many_scopes_limits_and_long_logs_stay_within_the_cap() {
-    let mut keys = Keys::new(CAP);
+    let mut keys = Keyspace::new(CAP);
     let mut refused = 0;
     for step in 0..12_000u64 {
         let key = step % 7;
@@ -147,7 +147,7 @@ fn keys_with_many_scopes_limits_and_long_logs_stay_within_the_cap() {
             _ => format!("rolling 2 k{key} new{step} 0 1 {} 0 0 50 50 36000 36000 100 10000", NOW + step),
         };
         if let Err(fault) = ask(&mut keys, &text, NOW + step) {
-            assert!(matches!(fault.code, Code::Full | Code::Wrong), "{fault}");
+            assert!(matches!(fault.code, FaultCode::Full | FaultCode::Wrong), "{fault}");
             refused += 1;
         }
     }

@@ -3,25 +3,25 @@
 use allocation_counter::measure;
 use tollgate_kernel::Timestamp;
 
-use crate::Keys;
-use crate::fault::{Code, Fault};
-use crate::samples::{CALLS, speak};
+use crate::Keyspace;
+use crate::fault::{Fault, FaultCode};
+use crate::samples::{CALLS, parse_call};
 
 const NOW: u64 = 1_700_000_040_000_000;
 
-fn decide(keys: &mut Keys, text: &str, t: u64) -> Result<(), Fault> {
-    keys.decide(&speak(text), Timestamp::saturating(t)).map(|_| ())
+fn decide(keys: &mut Keyspace, text: &str, t: u64) -> Result<(), Fault> {
+    keys.decide(&parse_call(text), Timestamp::saturating(t)).map(|_| ())
 }
 
 /// Returns the bytes that `keys` take, measured by dropping them.
-fn taken(keys: Keys) -> i64 {
+fn taken(keys: Keyspace) -> i64 {
     -measure(|| drop(keys)).bytes_current
 }
 
 #[test]
 fn of_every_dialect() {
     for call in CALLS {
-        let mut keys = Keys::new(1 << 28);
+        let mut keys = Keyspace::new(1 << 28);
         for key in 0..300u64 {
             for round in 0..20 {
                 let text = call.replace("KEY", &format!("key:{key}")).replace('N', &(round % 4).to_string());
@@ -38,7 +38,7 @@ fn of_every_dialect() {
 fn at_the_cap() {
     const CAP: usize = 512 << 10;
     for call in CALLS {
-        let mut keys = Keys::new(CAP);
+        let mut keys = Keyspace::new(CAP);
         let (mut decided, mut full) = (0, 0);
         for key in 0..6_000u64 {
             // Old keys and new ones, and from time to time another policy.
@@ -47,7 +47,7 @@ fn at_the_cap() {
                 match decide(&mut keys, &text, NOW + key) {
                     Ok(()) => decided += 1,
                     Err(fault) => {
-                        assert_eq!(fault.code, Code::Full, "{fault}");
+                        assert_eq!(fault.code, FaultCode::Full, "{fault}");
                         full += 1;
                     }
                 }
@@ -68,7 +68,7 @@ fn at_the_cap() {
 #[test]
 fn of_a_log_that_would_not_fit() {
     const CAP: usize = 256 << 10;
-    let mut keys = Keys::new(CAP);
+    let mut keys = Keyspace::new(CAP);
     for step in 0..100_000u64 {
         decide(&mut keys, "sliding_window 1 long 3600000 1000000", NOW + step).unwrap();
     }

@@ -1,6 +1,6 @@
 //! A call of a dialect.
 
-use tollgate_dialects::{Action, Call, Clock, Dialect, Wording};
+use tollgate_dialects::{Action, CallClock, Dialect, ParsedCall, Wording};
 
 use crate::table::entry_bytes;
 
@@ -13,7 +13,7 @@ pub struct DialectCall {
     /// The dialect that was called.
     pub dialect: &'static Dialect,
     /// The parsed call.
-    pub call: Call,
+    pub call: ParsedCall,
     /// The selected database.
     pub db: u8,
     /// The keys as they were sent, for forwarding to a home elsewhere.
@@ -28,12 +28,12 @@ impl DialectCall {
     /// Returns the scope that separates its state from others within its key.
     pub(crate) fn scope(&self) -> Vec<u8> {
         match self.call.clock() {
-            Clock::Home => Vec::new(),
+            CallClock::Home => Vec::new(),
             // The dialect's name alone, if the dialect has no namespaces.
-            Clock::Caller(_) if self.keys.iter().any(|key| key == self.call.state_key()) => {
+            CallClock::Caller(_) if self.keys.iter().any(|key| key == self.call.state_key()) => {
                 self.dialect.name.as_bytes().to_vec()
             }
-            Clock::Caller(_) => [self.dialect.name.as_bytes(), b" ", self.call.state_key()].concat(),
+            CallClock::Caller(_) => [self.dialect.name.as_bytes(), b" ", self.call.state_key()].concat(),
         }
     }
 

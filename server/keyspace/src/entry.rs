@@ -2,12 +2,12 @@
 
 use tollgate_kernel::{Cell, KeyState, Limit, Timestamp};
 
-use super::Times;
+use super::ClockReadings;
 
 /// A key's value and expiry.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) value: Value,
+pub(super) struct KeyEntry {
+    pub(super) value: KeyValue,
     /// The last microsecond at which it is alive; `None` if it does not expire.
     pub(super) expires: Option<Timestamp>,
     /// Whether it expires by the machine's clock instead of the one that limiters decide by.
@@ -18,20 +18,20 @@ pub(super) struct Entry {
 
 /// The value of a key.
 #[derive(Debug)]
-pub(super) enum Value {
+pub(super) enum KeyValue {
     /// Text that is an integer in canonical form.
     Number(i64),
     /// Any other text.
     Text(Box<[u8]>),
-    /// The data of a token: seed 001's hash.
-    Data(Data),
+    /// The data of a token: redis-limiter's hash.
+    Data(TokenData),
     /// The state of limiters.
-    Limiter(Box<Limiter>),
+    Limiter(Box<LimiterState>),
 }
 
 /// The data of a token: a hash of two fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Data {
+pub struct TokenData {
     /// The unix second of the last use.
     pub last: u64,
     /// The total number of uses.
@@ -40,14 +40,14 @@ pub struct Data {
 
 /// The state of the limiters of one key.
 #[derive(Debug, Default)]
-pub(super) struct Limiter {
-    pub(super) parts: Vec<Part>,
+pub(super) struct LimiterState {
+    pub(super) parts: Vec<ScopeState>,
 }
 
 /// The state of the limiters of one scope: those that use the same clock and, if they have namespaces, the same
 /// namespace.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct ScopeState {
     pub(super) scope: Box<[u8]>,
     pub(super) state: KeyState,
     /// The last microsecond at which it is needed.
@@ -59,25 +59,25 @@ const PIECE: usize = 16;
 /// The size in bytes below which a log is not thinned, so that a log may grow to it even at the cap.
 const SHORT_LOG: usize = 128;
 
-impl Entry {
+impl KeyEntry {
     /// Returns an entry. Text expires by the machine's clock; limiter state does not.
-    pub(super) fn new(value: Value, expires: Option<Timestamp>) -> Self {
-        let by_wall = matches!(value, Value::Number(_) | Value::Text(_));
+    pub(super) fn new(value: KeyValue, expires: Option<Timestamp>) -> Self {
+        let by_wall = matches!(value, KeyValue::Number(_) | KeyValue::Text(_));
         Self { value, expires, by_wall, due: None }
     }
 
     /// Returns an entry that a limiter counted, text or not: it expires by the clock that limiters decide by.
-    pub(super) fn counted(value: Value, expires: Option<Timestamp>) -> Self {
+    pub(super) fn counted(value: KeyValue, expires: Option<Timestamp>) -> Self {
         Self { by_wall: false, ..Self::new(value, expires) }
     }
 
     /// Returns whether it is alive now.
-    pub(super) fn lives(&self, now: Times) -> bool {
+    pub(super) fn lives(&self, now: ClockReadings) -> bool {
         self.expires.is_none_or(|expires| now.by(self.by_wall) <= expires)
     }
 }
 
-impl Value {
+impl KeyValue {
     /// Returns the value that stores this text.
     pub(super) fn of(text: &[u8]) -> Self {
         number(text).map_or_else(|| Self::Text(text.into()), Self::Number)
@@ -101,8 +101,8 @@ impl Value {
     }
 }
 
-impl Limiter {
-    pub(super) fn part(&mut self, scope: &[u8]) -> Option<&mut Part> {
+impl LimiterState {
+    pub(super) fn part(&mut self, scope: &[u8]) -> Option<&mut ScopeState> {
         self.parts.iter_mut().find(|part| *part.scope == *scope)
     }
 
@@ -112,7 +112,7 @@ impl Limiter {
     }
 
     fn bytes(&self) -> usize {
-        let parts = self.parts.capacity() * size_of::<Part>() + 2 * PIECE + size_of::<Self>();
+        let parts = self.parts.capacity() * size_of::<ScopeState>() + 2 * PIECE + size_of::<Self>();
         parts + self.parts.iter().map(|part| part.scope.len() + PIECE + state_bytes(&part.state)).sum::<usize>()
     }
 }
@@ -121,8 +121,7 @@ impl Limiter {
 /// short log counts as the size it may grow to.
 pub(super) fn state_bytes(state: &KeyState) -> usize {
     let limit = |limit: &Limit, cell: &Cell| {
-        let is_log = matches!(limit.rule().name(), "sliding" | "slots" | "rolling");
-        let log = if is_log { SHORT_LOG.saturating_sub(cell.heap_bytes()) } else { 0 };
+        let log = if cell.has_log() { SHORT_LOG.saturating_sub(cell.heap_bytes()) } else { 0 };
         let name = limit.given_name().map_or(0, |name| name.len() + PIECE);
         size_of::<Limit>() + limit.id().as_str().len() + name + 3 * PIECE + log
     };

@@ -10,14 +10,14 @@ use tollgate_kernel::StoreError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The kind of fault, for programs.
-    pub code: Code,
+    pub code: FaultCode,
     /// The reason, for people.
     pub text: String,
 }
 
 /// The kind of a fault: the first word of an error reply, and the status of an HTTP response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum FaultCode {
     /// The request is invalid.
     Wrong,
     /// The request is valid but does not fit the policies in use.
@@ -44,7 +44,7 @@ pub enum Code {
     Away,
 }
 
-impl Code {
+impl FaultCode {
     /// One code for each distinct first word.
     pub const ALL: [Self; 10] = [
         Self::Wrong,
@@ -78,13 +78,13 @@ impl Code {
 
 impl Fault {
     /// Returns a fault with a code and a text.
-    pub fn new(code: Code, text: impl Into<String>) -> Self {
+    pub fn new(code: FaultCode, text: impl Into<String>) -> Self {
         Self { code, text: text.into() }
     }
 
     /// Returns the fault of an invalid request.
     pub fn wrong(text: impl Into<String>) -> Self {
-        Self::new(Code::Wrong, text)
+        Self::new(FaultCode::Wrong, text)
     }
 
     /// Returns the fault of a request in which `what` has an unexpected value.
@@ -121,7 +121,7 @@ impl fmt::Display for Fault {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        let code = if matches!(error, StoreError::Away { .. }) { Code::Away } else { Code::Wrong };
+        let code = if matches!(error, StoreError::Away { .. }) { FaultCode::Away } else { FaultCode::Wrong };
         Self::new(code, error.to_string())
     }
 }

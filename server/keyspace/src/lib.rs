@@ -12,9 +12,9 @@
 //! | `plain.rs` | the commands on text: GET, SET, INCR, EXPIRE, DEL, … |
 //! | `scan.rs` | SCAN: iterating over all keys in steps |
 //! | `call.rs`, `limiter/` | calls of the dialects, decided on the keys they name |
-//! | `api.rs` | seed 001's counters, and the data beside them |
+//! | `api.rs` | redis-limiter's counters, and the data beside them |
 //! | `overflow.rs` | the states that limiters share when there is no memory for their own |
-//! | `kept.rs` | keys as bytes, for persistence across restarts |
+//! | `codec.rs` | keys as bytes, for persistence across restarts |
 //! | `wire.rs` | numbers and texts as bytes |
 //! | `fault.rs` | the errors of requests |
 //! | `at_the_cap.rs` | tests: callers cannot push out other state, and at the cap no key loses its state |
@@ -26,9 +26,9 @@ mod at_the_cap;
 #[cfg(test)]
 mod bytes;
 mod call;
+mod codec;
 mod entry;
 mod fault;
-mod kept;
 mod limiter;
 mod overflow;
 mod plain;
@@ -41,16 +41,16 @@ pub mod wire;
 use tollgate_kernel::{Clock, Timestamp};
 
 pub use call::DialectCall;
+pub use codec::KeyCursor;
 pub use entry::number;
-pub use fault::{Code, Fault, quoted, shown};
-pub use kept::Cursor;
-pub use limiter::Wrote;
-pub use plain::{Condition, Expiry, Put};
-pub use scan::Scan;
-pub use table::Change;
+pub use fault::{Fault, FaultCode, quoted, shown};
+pub use limiter::CallEffect;
+pub use plain::{ExpireConditions, Expiry, SetOptions};
+pub use scan::ScanOptions;
+pub use table::KeyChange;
 
-use overflow::Overflow;
-use table::Table;
+use overflow::SharedLimiters;
+use table::KeyTable;
 
 /// The number of databases, as SELECT counts them.
 pub const DATABASES: usize = 16;
@@ -60,14 +60,14 @@ pub const MAX_NAME: usize = 4_096;
 
 /// The readings of both clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
+pub struct ClockReadings {
     /// The time by the clock that limiters decide by.
     pub now: Timestamp,
     /// The time by the machine's clock, which may be set.
     pub wall: Timestamp,
 }
 
-impl Times {
+impl ClockReadings {
     /// Reads both clocks.
     pub fn of(clock: &dyn Clock) -> Self {
         Self { now: clock.now(), wall: clock.wall() }
@@ -79,7 +79,7 @@ impl Times {
 }
 
 /// Uses one time for both clocks, which read the same at a start.
-impl From<Timestamp> for Times {
+impl From<Timestamp> for ClockReadings {
     fn from(now: Timestamp) -> Self {
         Self { now, wall: now }
     }
@@ -87,18 +87,18 @@ impl From<Timestamp> for Times {
 
 /// All keys of all databases.
 #[derive(Debug)]
-pub struct Keys {
-    table: Table,
-    overflow: Overflow,
+pub struct Keyspace {
+    table: KeyTable,
+    overflow: SharedLimiters,
     /// The bytes that bans may take.
     bans: usize,
     /// The changes made by the latest call of a dialect.
-    wrote: Wrote,
+    effect: CallEffect,
 }
 
 /// The memory that the keys take, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct KeyspaceStats {
     /// Keys of all databases, some of which may have expired just now.
     pub keys: usize,
     /// The bytes they take, including the shared states.
@@ -107,12 +107,17 @@ pub struct Counts {
     pub overflowed: u64,
 }
 
-impl Keys {
+impl Keyspace {
     /// Returns an empty keyspace with a memory cap of `cap` bytes. One eighth of the cap is for the states that new
     /// keys share at the cap, and another eighth for bans, which are stored elsewhere.
     pub fn new(cap: usize) -> Self {
         let (shared, bans) = (cap / 8, cap / 8);
-        Self { table: Table::new(cap - shared - bans), overflow: Overflow::new(shared), bans, wrote: Wrote::Nothing }
+        Self {
+            table: KeyTable::new(cap - shared - bans),
+            overflow: SharedLimiters::new(shared),
+            bans,
+            effect: CallEffect::Nothing,
+        }
     }
 
     /// Returns the bytes of the cap that bans may take.
@@ -121,9 +126,9 @@ impl Keys {
     }
 
     /// Returns the number of keys and the bytes they take.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> KeyspaceStats {
         let keys = (0..DATABASES).map(|db| self.table.len(db as u8)).sum();
-        Counts { keys, bytes: self.table.bytes() + self.overflow.bytes(), overflowed: self.overflow.uses() }
+        KeyspaceStats { keys, bytes: self.table.bytes() + self.overflow.bytes(), overflowed: self.overflow.uses() }
     }
 
     /// Removes the keys of one database, or of all databases.
@@ -135,7 +140,7 @@ impl Keys {
     }
 
     /// Returns the number of keys in a database, some of which may have expired just now.
-    pub fn len(&mut self, db: u8, now: impl Into<Times>) -> usize {
+    pub fn len(&mut self, db: u8, now: impl Into<ClockReadings>) -> usize {
         self.table.sweep(now.into());
         self.table.len(db)
     }
@@ -143,7 +148,7 @@ impl Keys {
 
 /// Returns the error for a key that holds a value of another type.
 fn wrong_type() -> Fault {
-    Fault::new(Code::WrongType, "Operation against a key holding the wrong kind of value")
+    Fault::new(FaultCode::WrongType, "Operation against a key holding the wrong kind of value")
 }
 
 fn check_name(key: &[u8]) -> Result<(), Fault> {

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 
-use tollgate_dialects::{Action, DIALECTS, Outcome, Usage};
+use tollgate_dialects::{Action, ApiCounterUsage, DIALECTS, DialectOutcome};
 use tollgate_kernel::{Cell, KeyState, Timestamp};
 
 use super::entry::state_bytes;
 use crate::call::DialectCall;
-use crate::fault::{Code, Fault};
+use crate::fault::{Fault, FaultCode};
 
 /// The number of states that a dialect's keys share, if there is memory for that many.
 const BUCKETS: u64 = 1_024;
@@ -20,10 +20,10 @@ const SWEPT: usize = 64;
 
 /// The shared states.
 #[derive(Debug)]
-pub(super) struct Overflow {
-    states: BTreeMap<Bucket, Shared>,
+pub(super) struct SharedLimiters {
+    states: BTreeMap<SharedLimiterId, SharedLimiter>,
     /// The state at which the next search for expired states begins.
-    looked: Bucket,
+    looked: SharedLimiterId,
     buckets: u64,
     bytes: usize,
     cap: usize,
@@ -34,29 +34,29 @@ pub(super) struct Overflow {
 
 /// A state that keys share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedLimiter {
     pub(super) state: KeyState,
-    pub(super) usage: Usage,
+    pub(super) usage: ApiCounterUsage,
     /// The last microsecond at which it is needed.
     pub(super) until: Timestamp,
     bytes: usize,
 }
 
 /// The identity of a shared state: the dialect, and its number.
-pub(crate) type Bucket = (&'static str, u64);
+pub(crate) type SharedLimiterId = (&'static str, u64);
 
-impl Shared {
-    pub(super) fn new(state: KeyState, usage: Usage, until: Timestamp) -> Self {
+impl SharedLimiter {
+    pub(super) fn new(state: KeyState, usage: ApiCounterUsage, until: Timestamp) -> Self {
         Self { state, usage, until, bytes: 0 }
     }
 
     /// Returns the bytes it takes.
     fn takes(&self) -> usize {
-        state_bytes(&self.state) + 2 * size_of::<(Bucket, Self)>()
+        state_bytes(&self.state) + 2 * size_of::<(SharedLimiterId, Self)>()
     }
 }
 
-impl Overflow {
+impl SharedLimiters {
     /// Returns an empty set of states with a memory cap of `cap` bytes.
     pub(super) fn new(cap: usize) -> Self {
         let buckets = (cap / BUCKET_BYTES / DIALECTS.len()).clamp(1, BUCKETS as usize) as u64;
@@ -88,13 +88,13 @@ impl Overflow {
 
     /// Returns the state that a new key starts with: the shared state, because it may include what this key was
     /// charged.
-    pub(super) fn state_of(&self, spoken: &DialectCall, now: Timestamp) -> KeyState {
+    pub(super) fn state_of(&self, dialect_call: &DialectCall, now: Timestamp) -> KeyState {
         if self.states.is_empty() {
             return KeyState::default();
         }
-        let shared = self.states.get(&self.bucket(spoken)).filter(|shared| now <= shared.until);
+        let shared = self.states.get(&self.bucket(dialect_call)).filter(|shared| now <= shared.until);
         let Some(shared) = shared else { return KeyState::default() };
-        let policy = spoken.call.policy();
+        let policy = dialect_call.call.policy();
         let own = |limit| shared.state.find(limit).cloned();
         let cells = policy.limits().iter().map(|limit| own(limit).unwrap_or_else(|| limit.fresh()));
         KeyState::of(policy, cells.collect())
@@ -104,11 +104,11 @@ impl Overflow {
     /// in `own`, one for each limit, instead of the shared ones.
     pub(super) fn decide(
         &mut self,
-        spoken: &DialectCall,
+        dialect_call: &DialectCall,
         now: Timestamp,
         own: &mut [Option<Cell>],
-    ) -> Result<Outcome, Fault> {
-        let (bucket, call) = (self.bucket(spoken), &spoken.call);
+    ) -> Result<DialectOutcome, Fault> {
+        let (bucket, call) = (self.bucket(dialect_call), &dialect_call.call);
         let t = call.time(now)?;
         self.uses += 1;
         let live = self.states.get(&bucket).filter(|shared| now <= shared.until);
@@ -117,16 +117,16 @@ impl Overflow {
         }
         let known = live.is_some_and(|shared| call.policy().limits().iter().all(|it| shared.state.find(it).is_some()));
         if !known {
-            self.make_room(spoken.new_bytes(), now)?;
+            self.make_room(dialect_call.new_bytes(), now)?;
         }
         let tight = self.bytes > self.cap / 2;
-        let empty = || Shared::new(KeyState::default(), Usage::default(), now);
+        let empty = || SharedLimiter::new(KeyState::default(), ApiCounterUsage::default(), now);
         let shared = self.states.entry(bucket).or_insert_with(empty);
         if shared.until < now {
-            *shared = Shared { bytes: shared.bytes, ..empty() };
+            *shared = SharedLimiter { bytes: shared.bytes, ..empty() };
         }
         // A shared state grows with the number of its callers, so it is kept short.
-        if spoken.may_charge() && (tight || shared.bytes > BUCKET_BYTES) {
+        if dialect_call.may_charge() && (tight || shared.bytes > BUCKET_BYTES) {
             shared.state.thin();
         }
         let cells = shared.state.cells_of(call.policy(), t);
@@ -159,7 +159,7 @@ impl Overflow {
         }
         let text = "expected room for another limiter, found all memory for keys taken, and what new keys share at \
                     the cap too; start the server with more memory for keys: --keys SIZE";
-        Err(Fault::new(Code::Full, text))
+        Err(Fault::new(FaultCode::Full, text))
     }
 
     /// Removes some of the states that have expired.
@@ -175,23 +175,23 @@ impl Overflow {
     }
 
     /// Returns the state that the keys of a call share.
-    pub(super) fn bucket(&self, spoken: &DialectCall) -> Bucket {
+    pub(super) fn bucket(&self, dialect_call: &DialectCall) -> SharedLimiterId {
         let mut hasher = DefaultHasher::new();
-        (self.secret, spoken.db, spoken.call.state_key()).hash(&mut hasher);
-        (spoken.dialect.name, hasher.finish() % self.buckets)
+        (self.secret, dialect_call.db, dialect_call.call.state_key()).hash(&mut hasher);
+        (dialect_call.dialect.name, hasher.finish() % self.buckets)
     }
 
     /// Returns all states from a bucket on.
-    pub(super) fn each(&self, from: Bucket) -> impl Iterator<Item = (Bucket, &Shared)> {
+    pub(super) fn each(&self, from: SharedLimiterId) -> impl Iterator<Item = (SharedLimiterId, &SharedLimiter)> {
         self.states.range(from..).map(|(bucket, shared)| (*bucket, shared))
     }
 
-    pub(super) fn get(&self, bucket: Bucket) -> Option<&Shared> {
+    pub(super) fn get(&self, bucket: SharedLimiterId) -> Option<&SharedLimiter> {
         self.states.get(&bucket)
     }
 
     /// Stores a state that was persisted across a restart.
-    pub(super) fn put(&mut self, bucket: Bucket, mut shared: Shared) {
+    pub(super) fn put(&mut self, bucket: SharedLimiterId, mut shared: SharedLimiter) {
         shared.bytes = shared.takes();
         self.bytes += shared.bytes;
         if let Some(before) = self.states.insert(bucket, shared) {

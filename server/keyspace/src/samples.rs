@@ -25,7 +25,7 @@ pub const CALLS: &[&str] = &[
 /// # Panics
 ///
 /// Panics if the line is not a call of a dialect.
-pub fn speak(text: &str) -> DialectCall {
+pub fn parse_call(text: &str) -> DialectCall {
     let mut words = text.split(' ');
     let dialect = tollgate_dialects::find(words.next().unwrap()).unwrap();
     let count = words.next().unwrap().parse().unwrap();

@@ -3,7 +3,7 @@
 
 use tollgate_kernel::matches;
 
-use super::{Keys, Times};
+use super::{ClockReadings, Keyspace};
 
 /// The most keys that one call examines.
 const MAX: usize = 1_000;
@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// The options of SCAN.
 #[derive(Clone, Copy, Debug)]
-pub struct Scan<'a> {
+pub struct ScanOptions<'a> {
     /// The place to continue from; 0 at first.
     pub cursor: u64,
     /// The approximate number of keys to examine.
@@ -26,9 +26,9 @@ pub struct Scan<'a> {
     pub kind: Option<&'a [u8]>,
 }
 
-impl Keys {
+impl Keyspace {
     /// Returns keys from the cursor on, and the cursor to continue from: 0 at the end.
-    pub fn scan(&mut self, db: u8, scan: &Scan<'_>, now: impl Into<Times>) -> (u64, Vec<Vec<u8>>) {
+    pub fn scan(&mut self, db: u8, scan: &ScanOptions<'_>, now: impl Into<ClockReadings>) -> (u64, Vec<Vec<u8>>) {
         let now = now.into();
         self.table.sweep(now);
         let (mut found, mut seen, mut bytes, mut steps, mut last) = (Vec::new(), 0, 0, 0, 0);
@@ -58,19 +58,19 @@ mod tests {
     use tollgate_kernel::Timestamp;
 
     use super::*;
-    use crate::Put;
+    use crate::SetOptions;
 
     const NOW: Timestamp = Timestamp::saturating(1_700_000_000_000_000);
 
-    fn scan(cursor: u64, count: usize) -> Scan<'static> {
-        Scan { cursor, count, pattern: None, kind: None }
+    fn scan(cursor: u64, count: usize) -> ScanOptions<'static> {
+        ScanOptions { cursor, count, pattern: None, kind: None }
     }
 
     #[test]
     fn a_key_that_stays_is_found_once_whatever_comes_and_goes() {
-        let mut keys = Keys::new(1 << 24);
+        let mut keys = Keyspace::new(1 << 24);
         let name = |place: usize| format!("key:{place}").into_bytes();
-        (0..2_000).for_each(|place| assert!(keys.set(0, &name(place), b"x", Put::default(), NOW).unwrap()));
+        (0..2_000).for_each(|place| assert!(keys.set(0, &name(place), b"x", SetOptions::default(), NOW).unwrap()));
         let (mut cursor, mut found, mut calls) = (0, Vec::new(), 0);
         loop {
             let (next, some) = keys.scan(0, &scan(cursor, 10), NOW);
@@ -78,7 +78,7 @@ mod tests {
             found.extend(some);
             // Every other key is removed, and others are added.
             keys.delete(0, [name(1 + 2 * (calls % 1_000)).as_slice()].into_iter(), NOW);
-            keys.set(0, &name(10_000 + calls), b"x", Put::default(), NOW).unwrap();
+            keys.set(0, &name(10_000 + calls), b"x", SetOptions::default(), NOW).unwrap();
             (cursor, calls) = (next, calls + 1);
             if cursor == 0 {
                 break;
@@ -92,10 +92,11 @@ mod tests {
 
     #[test]
     fn a_call_is_bounded_whatever_is_asked() {
-        let mut keys = Keys::new(1 << 24);
-        let fill = |keys: &mut Keys, long: usize| {
+        let mut keys = Keyspace::new(1 << 24);
+        let fill = |keys: &mut Keyspace, long: usize| {
             (0..3_000).for_each(|place| {
-                keys.set(0, format!("{place}{}", "a".repeat(long)).as_bytes(), b"", Put::default(), NOW).unwrap();
+                keys.set(0, format!("{place}{}", "a".repeat(long)).as_bytes(), b"", SetOptions::default(), NOW)
+                    .unwrap();
             });
         };
         fill(&mut keys, 10);
@@ -108,7 +109,7 @@ mod tests {
         assert!(cursor > 0 && found.len() < 70, "{}", found.len());
         // A pattern that is slow to fail ends the call early.
         let pattern = [&b"*a".repeat(60)[..], b"b"].concat();
-        let (cursor, found) = keys.scan(0, &Scan { pattern: Some(&pattern), ..scan(0, 1_000) }, NOW);
+        let (cursor, found) = keys.scan(0, &ScanOptions { pattern: Some(&pattern), ..scan(0, 1_000) }, NOW);
         assert_eq!((cursor > 0, found.len()), (true, 0));
     }
 }

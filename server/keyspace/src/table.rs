@@ -12,9 +12,9 @@ use std::ops::Bound;
 
 use tollgate_kernel::Timestamp;
 
-use super::entry::Entry;
-use super::{DATABASES, Times};
-use crate::fault::{Code, Fault};
+use super::entry::KeyEntry;
+use super::{ClockReadings, DATABASES};
+use crate::fault::{Fault, FaultCode};
 
 /// The number of entries that each command examines.
 const SWEPT: usize = 8;
@@ -25,23 +25,23 @@ const BITS: u32 = 52;
 
 /// All keys.
 #[derive(Debug)]
-pub(super) struct Table {
-    databases: [BTreeMap<Place, Entry>; DATABASES],
+pub(super) struct KeyTable {
+    databases: [BTreeMap<KeyPosition, KeyEntry>; DATABASES],
     /// The times at which entries are examined, grouped by clock.
-    due: BTreeSet<Due>,
+    due: BTreeSet<DueEntry>,
     bytes: usize,
     cap: usize,
     secret: RandomState,
     /// The changes since they were last taken, if they are recorded.
-    changes: Option<Vec<Change>>,
+    changes: Option<Vec<KeyChange>>,
 }
 
 /// Whether by the machine's clock, the time, and the database and place of the entry.
-type Due = (bool, Timestamp, u8, u64);
+type DueEntry = (bool, Timestamp, u8, u64);
 
 /// A change of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum KeyChange {
     /// A key of a database: its value, its expiry, or its existence.
     Key(u8, Box<[u8]>),
     /// All keys of one database, or of all databases, were removed.
@@ -50,63 +50,63 @@ pub enum Change {
 
 /// The position of a key in the order: its hash, then its name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct KeyPosition {
     hash: u64,
     key: Box<[u8]>,
 }
 
 /// A hash and a name by which a place is looked up.
-trait Named {
-    fn name(&self) -> (u64, &[u8]);
+trait HashedName {
+    fn hashed_name(&self) -> (u64, &[u8]);
 }
 
-impl Named for Place {
-    fn name(&self) -> (u64, &[u8]) {
+impl HashedName for KeyPosition {
+    fn hashed_name(&self) -> (u64, &[u8]) {
         (self.hash, &self.key)
     }
 }
 
-impl Named for (u64, &[u8]) {
-    fn name(&self) -> (u64, &[u8]) {
+impl HashedName for (u64, &[u8]) {
+    fn hashed_name(&self) -> (u64, &[u8]) {
         *self
     }
 }
 
-impl<'a> Borrow<dyn Named + 'a> for Place {
-    fn borrow(&self) -> &(dyn Named + 'a) {
+impl<'a> Borrow<dyn HashedName + 'a> for KeyPosition {
+    fn borrow(&self) -> &(dyn HashedName + 'a) {
         self
     }
 }
 
-impl PartialEq for dyn Named + '_ {
+impl PartialEq for dyn HashedName + '_ {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
+        self.hashed_name() == other.hashed_name()
     }
 }
 
-impl Eq for dyn Named + '_ {}
+impl Eq for dyn HashedName + '_ {}
 
-impl PartialOrd for dyn Named + '_ {
+impl PartialOrd for dyn HashedName + '_ {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for dyn Named + '_ {
+impl Ord for dyn HashedName + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.name().cmp(&other.name())
+        self.hashed_name().cmp(&other.hashed_name())
     }
 }
 
 /// The bytes an entry takes beside its value and name: its place in both trees, which may be half empty.
-const ENTRY: usize = 2 * (size_of::<(Place, Entry)>() + size_of::<Due>()) + 16;
+const ENTRY: usize = 2 * (size_of::<(KeyPosition, KeyEntry)>() + size_of::<DueEntry>()) + 16;
 
 /// Returns the bytes that a key with a name of that length takes beside its value.
 pub(super) const fn entry_bytes(name: usize) -> usize {
     ENTRY + name
 }
 
-impl Table {
+impl KeyTable {
     pub(super) fn new(cap: usize) -> Self {
         let (databases, due) = (Default::default(), BTreeSet::new());
         Self { databases, due, bytes: 0, cap, secret: RandomState::new(), changes: None }
@@ -118,14 +118,14 @@ impl Table {
     }
 
     /// Returns the changes since the last call.
-    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+    pub(super) fn take_changes(&mut self) -> Vec<KeyChange> {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     #[inline]
     fn changed(&mut self, db: u8, key: &[u8]) {
         if let Some(changes) = &mut self.changes {
-            changes.push(Change::Key(db, key.into()));
+            changes.push(KeyChange::Key(db, key.into()));
         }
     }
 
@@ -145,15 +145,21 @@ impl Table {
     }
 
     /// Returns the entry of a key, if it is alive.
-    pub(super) fn get(&self, db: u8, key: &[u8], now: Times) -> Option<&Entry> {
-        let entry = self.database(db)?.get(&(self.hash(key), key) as &dyn Named)?;
+    pub(super) fn get(&self, db: u8, key: &[u8], now: ClockReadings) -> Option<&KeyEntry> {
+        let entry = self.database(db)?.get(&(self.hash(key), key) as &dyn HashedName)?;
         Some(entry).filter(|entry| entry.lives(now))
     }
 
     /// Applies `act` to the entry of a key, if it is alive; it may change the value and the expiry.
-    pub(super) fn change<R>(&mut self, db: u8, key: &[u8], now: Times, act: impl FnOnce(&mut Entry) -> R) -> Option<R> {
+    pub(super) fn change<R>(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        now: ClockReadings,
+        act: impl FnOnce(&mut KeyEntry) -> R,
+    ) -> Option<R> {
         let hash = self.hash(key);
-        let entry = self.databases.get_mut(usize::from(db))?.get_mut(&(hash, key) as &dyn Named)?;
+        let entry = self.databases.get_mut(usize::from(db))?.get_mut(&(hash, key) as &dyn HashedName)?;
         if !entry.lives(now) {
             self.take_out(db, key);
             return None;
@@ -176,7 +182,7 @@ impl Table {
     }
 
     /// Stores an entry, replacing whatever the key held.
-    pub(super) fn put(&mut self, db: u8, key: &[u8], mut entry: Entry) {
+    pub(super) fn put(&mut self, db: u8, key: &[u8], mut entry: KeyEntry) {
         self.take_out(db, key);
         self.changed(db, key);
         let hash = self.hash(key);
@@ -186,19 +192,19 @@ impl Table {
         if let Some(due) = entry.due {
             self.due.insert((entry.by_wall, due, db, hash));
         }
-        database.insert(Place { hash, key: key.into() }, entry);
+        database.insert(KeyPosition { hash, key: key.into() }, entry);
     }
 
     /// Removes a key, alive or not.
-    pub(super) fn remove(&mut self, db: u8, key: &[u8]) -> Option<Entry> {
+    pub(super) fn remove(&mut self, db: u8, key: &[u8]) -> Option<KeyEntry> {
         let entry = self.take_out(db, key)?;
         self.changed(db, key);
         Some(entry)
     }
 
-    fn take_out(&mut self, db: u8, key: &[u8]) -> Option<Entry> {
+    fn take_out(&mut self, db: u8, key: &[u8]) -> Option<KeyEntry> {
         let hash = self.hash(key);
-        let entry = self.databases.get_mut(usize::from(db))?.remove(&(hash, key) as &dyn Named)?;
+        let entry = self.databases.get_mut(usize::from(db))?.remove(&(hash, key) as &dyn HashedName)?;
         self.bytes = self.bytes.saturating_sub(entry_bytes(key.len()) + entry.value.bytes());
         if let Some(due) = entry.due {
             self.unfile((entry.by_wall, due, db, hash));
@@ -207,7 +213,7 @@ impl Table {
     }
 
     /// Removes a time, unless another key with the same hash is filed under it.
-    fn unfile(&mut self, filed: Due) {
+    fn unfile(&mut self, filed: DueEntry) {
         let (by_wall, due, db, hash) = filed;
         if !self.at(db, hash).any(|(_, entry)| entry.by_wall == by_wall && entry.due == Some(due)) {
             self.due.remove(&filed);
@@ -215,20 +221,20 @@ impl Table {
     }
 
     /// Returns the keys with one hash, which is nearly always a single key.
-    fn at(&self, db: u8, hash: u64) -> impl Iterator<Item = (&[u8], &Entry)> {
+    fn at(&self, db: u8, hash: u64) -> impl Iterator<Item = (&[u8], &KeyEntry)> {
         self.from(db, hash).take_while(move |(at, ..)| *at == hash).map(|(_, key, entry)| (key, entry))
     }
 
     /// Returns all keys of a database from a place on, with their places.
-    pub(super) fn from(&self, db: u8, place: u64) -> impl Iterator<Item = (u64, &[u8], &Entry)> {
+    pub(super) fn from(&self, db: u8, place: u64) -> impl Iterator<Item = (u64, &[u8], &KeyEntry)> {
         let first = (place, [].as_slice());
-        let range = (Bound::Included(&first as &dyn Named), Bound::Unbounded);
-        let database = self.database(db).map(|database| database.range::<dyn Named, _>(range));
+        let range = (Bound::Included(&first as &dyn HashedName), Bound::Unbounded);
+        let database = self.database(db).map(|database| database.range::<dyn HashedName, _>(range));
         database.into_iter().flatten().map(|(place, entry)| (place.hash, &*place.key, entry))
     }
 
     /// Removes a few of the entries that have expired.
-    pub(super) fn sweep(&mut self, now: Times) {
+    pub(super) fn sweep(&mut self, now: ClockReadings) {
         for _ in 0..SWEPT {
             if !self.sweep_one(now) {
                 return;
@@ -237,7 +243,7 @@ impl Table {
     }
 
     /// Returns whether there is memory for `bytes` more, after removing expired entries if necessary.
-    pub(super) fn has_room(&mut self, bytes: usize, now: Times) -> bool {
+    pub(super) fn has_room(&mut self, bytes: usize, now: ClockReadings) -> bool {
         for _ in 0..SWEPT_FOR_ROOM {
             if !self.lacks(bytes) || !self.sweep_one(now) {
                 break;
@@ -252,7 +258,7 @@ impl Table {
     }
 
     /// Fails if there is no memory for `bytes` more, after removing expired entries if necessary.
-    pub(super) fn need_room(&mut self, bytes: usize, now: Times) -> Result<(), Fault> {
+    pub(super) fn need_room(&mut self, bytes: usize, now: ClockReadings) -> Result<(), Fault> {
         if self.has_room(bytes, now) {
             return Ok(());
         }
@@ -261,11 +267,11 @@ impl Table {
              server with more memory for keys",
             self.bytes, self.cap
         );
-        Err(Fault::new(Code::Full, text))
+        Err(Fault::new(FaultCode::Full, text))
     }
 
     /// Examines the first entry that is due by either clock; returns whether there was one.
-    fn sweep_one(&mut self, now: Times) -> bool {
+    fn sweep_one(&mut self, now: ClockReadings) -> bool {
         let first = |wall| {
             let first = self.due.range((wall, Timestamp::default(), 0, 0)..).next().copied();
             first.filter(|(by_wall, due, ..)| *by_wall == wall && *due < now.by(wall))
@@ -282,7 +288,7 @@ impl Table {
             if !lives {
                 self.take_out(db, &key);
             } else if let Some(database) = self.databases.get_mut(usize::from(db))
-                && let Some(entry) = database.get_mut(&(hash, &*key) as &dyn Named)
+                && let Some(entry) = database.get_mut(&(hash, &*key) as &dyn HashedName)
             {
                 entry.due = entry.expires;
                 self.due.extend(entry.due.map(|due| (by_wall, due, db, hash)));
@@ -294,7 +300,7 @@ impl Table {
     /// Removes the keys of one database, or of all databases.
     pub(super) fn flush(&mut self, db: Option<u8>) {
         if let Some(changes) = &mut self.changes {
-            changes.push(Change::Flush(db));
+            changes.push(KeyChange::Flush(db));
         }
         let Some(db) = db else {
             let changes = self.changes.take();
@@ -310,7 +316,7 @@ impl Table {
         }
     }
 
-    fn database(&self, db: u8) -> Option<&BTreeMap<Place, Entry>> {
+    fn database(&self, db: u8) -> Option<&BTreeMap<KeyPosition, KeyEntry>> {
         self.databases.get(usize::from(db))
     }
 
@@ -323,21 +329,21 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Value;
+    use crate::entry::KeyValue;
 
     const NOW: u64 = 1_700_000_000_000_000;
 
-    fn t(us: u64) -> Times {
+    fn t(us: u64) -> ClockReadings {
         Timestamp::saturating(us).into()
     }
 
-    fn put(table: &mut Table, key: &str, expires: Option<u64>) {
-        table.put(0, key.as_bytes(), Entry::new(Value::Number(1), expires.map(Timestamp::saturating)));
+    fn put(table: &mut KeyTable, key: &str, expires: Option<u64>) {
+        table.put(0, key.as_bytes(), KeyEntry::new(KeyValue::Number(1), expires.map(Timestamp::saturating)));
     }
 
     #[test]
     fn a_key_is_alive_up_to_the_microsecond_it_expires_at() {
-        let mut table = Table::new(1 << 20);
+        let mut table = KeyTable::new(1 << 20);
         put(&mut table, "a", Some(NOW));
         assert!(table.get(0, b"a", t(NOW)).is_some());
         assert!(table.get(0, b"a", t(NOW + 1)).is_none());
@@ -348,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_has_expired_goes_bit_by_bit_and_what_lives_longer_stays() {
-        let mut table = Table::new(1 << 20);
+        let mut table = KeyTable::new(1 << 20);
         (0..100).for_each(|place| put(&mut table, &format!("k{place}"), Some(NOW + place)));
         table.change(0, b"k0", t(NOW), |entry| entry.expires = Some(Timestamp::saturating(NOW + 500)));
         table.sweep(t(NOW + 50));
@@ -365,7 +371,7 @@ mod tests {
 
     #[test]
     fn room_is_made_of_what_has_expired_alone() {
-        let mut table = Table::new(10 * entry_bytes(2));
+        let mut table = KeyTable::new(10 * entry_bytes(2));
         (0..10).for_each(|place| put(&mut table, &format!("k{place}"), Some(NOW + place)));
         assert!(!table.has_room(entry_bytes(2), t(NOW)));
         assert!(table.has_room(entry_bytes(2), t(NOW + 1)));
@@ -379,10 +385,10 @@ mod tests {
 
     #[test]
     fn a_flush_leaves_other_databases_alone() {
-        let mut table = Table::new(1 << 20);
+        let mut table = KeyTable::new(1 << 20);
         for db in 0..3 {
-            table.put(db, b"a", Entry::new(Value::of(b"some text"), Some(Timestamp::saturating(NOW))));
-            table.put(db, b"b", Entry::new(Value::of(b"12"), None));
+            table.put(db, b"a", KeyEntry::new(KeyValue::of(b"some text"), Some(Timestamp::saturating(NOW))));
+            table.put(db, b"b", KeyEntry::new(KeyValue::of(b"12"), None));
         }
         let whole = table.bytes();
         table.flush(Some(1));
@@ -414,14 +420,14 @@ mod tests {
 
     #[test]
     fn bytes_counted_are_at_least_those_taken() {
-        let mut table = Table::new(1 << 30);
+        let mut table = KeyTable::new(1 << 30);
         let taken = allocation_counter::measure(|| {
             for place in 0..20_000u64 {
                 let text = vec![b'x'; (place % 50) as usize];
                 table.put(
                     0,
                     format!("key:{place}").as_bytes(),
-                    Entry::new(Value::of(&text), Some(Timestamp::saturating(NOW + place))),
+                    KeyEntry::new(KeyValue::of(&text), Some(Timestamp::saturating(NOW + place))),
                 );
             }
             // Trees that have become sparse.

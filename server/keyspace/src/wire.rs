@@ -5,7 +5,7 @@
 use tollgate_kernel::Timestamp;
 
 /// A buffer that bytes are written to.
-pub trait Put {
+pub trait WireBuffer {
     /// Writes a number, seven bits a byte, least significant first.
     fn number(&mut self, number: u64);
     /// Writes bytes, prefixed by their length.
@@ -24,7 +24,7 @@ pub trait Put {
     }
 }
 
-impl Put for Vec<u8> {
+impl WireBuffer for Vec<u8> {
     #[inline]
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
@@ -52,9 +52,9 @@ impl Put for Vec<u8> {
 
 /// A reader of bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Take<'a>(&'a [u8]);
+pub struct WireReader<'a>(&'a [u8]);
 
-impl<'a> Take<'a> {
+impl<'a> WireReader<'a> {
     /// Returns a reader of these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
@@ -77,7 +77,7 @@ impl<'a> Take<'a> {
         Some(*first)
     }
 
-    /// Reads a number that [`Put::number`] wrote.
+    /// Reads a number that [`WireBuffer::number`] wrote.
     #[inline]
     pub fn number(&mut self) -> Option<u64> {
         let mut number = 0u64;
@@ -108,14 +108,14 @@ impl<'a> Take<'a> {
         Some(bytes)
     }
 
-    /// Reads bytes that [`Put::text`] wrote.
+    /// Reads bytes that [`WireBuffer::text`] wrote.
     #[inline]
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let len = self.count()?;
         self.bytes(len)
     }
 
-    /// Reads bytes that [`Put::part`] wrote.
+    /// Reads bytes that [`WireBuffer::part`] wrote.
     pub fn part(&mut self) -> Option<&'a [u8]> {
         let len = self.bytes(4)?.first_chunk().map(|len| u32::from_le_bytes(*len))?;
         self.bytes(usize::try_from(len).ok()?)
@@ -126,7 +126,7 @@ impl<'a> Take<'a> {
         Timestamp::new(self.number()?)
     }
 
-    /// Reads a time that [`Put::maybe_time`] wrote.
+    /// Reads a time that [`WireBuffer::maybe_time`] wrote.
     pub fn maybe_time(&mut self) -> Option<Option<Timestamp>> {
         match self.number()?.checked_sub(1) {
             None => Some(None),
@@ -158,10 +158,10 @@ mod tests {
         bytes.part(|to| to.text(b"within"));
         bytes.maybe_time(None);
         bytes.maybe_time(Timestamp::new(7));
-        let mut from = Take::new(&bytes);
+        let mut from = WireReader::new(&bytes);
         assert!(numbers.iter().all(|number| from.number() == Some(*number)));
         assert_eq!(from.text(), Some(&b"text"[..]));
-        assert_eq!(Take::new(from.part().unwrap()).text(), Some(&b"within"[..]));
+        assert_eq!(WireReader::new(from.part().unwrap()).text(), Some(&b"within"[..]));
         assert_eq!((from.maybe_time(), from.maybe_time()), (Some(None), Some(Timestamp::new(7))));
         assert!(from.is_done());
         for number in [0, 1, -1, 63, -64, i64::MAX, i64::MIN] {
@@ -171,13 +171,13 @@ mod tests {
 
     #[test]
     fn bytes_that_nobody_wrote_are_refused() {
-        assert_eq!(Take::new(&[0x80]).number(), None);
-        assert_eq!(Take::new(&[0xff; 10]).number(), None);
-        assert_eq!(Take::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]).number(), None);
-        assert_eq!(Take::new(&[5, 1, 2]).text(), None);
-        assert_eq!(Take::new(&[0xff, 0xff, 0xff, 0x7f]).count(), None);
-        assert_eq!(Take::new(&[9, 0, 0, 0, 1]).part(), None);
-        assert_eq!(Take::new(&[]).byte(), None);
-        assert_eq!(Take::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]).time(), None);
+        assert_eq!(WireReader::new(&[0x80]).number(), None);
+        assert_eq!(WireReader::new(&[0xff; 10]).number(), None);
+        assert_eq!(WireReader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]).number(), None);
+        assert_eq!(WireReader::new(&[5, 1, 2]).text(), None);
+        assert_eq!(WireReader::new(&[0xff, 0xff, 0xff, 0x7f]).count(), None);
+        assert_eq!(WireReader::new(&[9, 0, 0, 0, 1]).part(), None);
+        assert_eq!(WireReader::new(&[]).byte(), None);
+        assert_eq!(WireReader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]).time(), None);
     }
 }

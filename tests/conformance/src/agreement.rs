@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 
 use tollgate_kernel::{
-    Cell, Cost, Decision, Item, KeyState, Mode, Part, Policy, Reply, Request, Store, StoreError, Timestamp, decide,
-    decide_all,
+    Cell, Cost, Decision, JointRequest, KeyCheck, KeyState, Mode, Policy, Reply, Request, Store, StoreError, Timestamp,
+    decide, decide_all,
 };
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
 
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// Policies of every algorithm, one limit and several, spaced, aligned and not. Those of one name
 /// take turns on a key.
@@ -52,7 +52,7 @@ pub struct Disagreement {
 /// Asks `store`, which reads `clock`, and the kernel `steps` random questions. The clock is set back now and then under
 /// every second seed, and then a name has one policy: what has expired under another policy of its name may be forgotten
 /// sooner or later, and only a clock that is set back can tell.
-pub fn agree(store: &dyn Store, clock: &Manual, seed: u64, steps: u64) -> Result<(), Box<Disagreement>> {
+pub fn agree(store: &dyn Store, clock: &ManualClock, seed: u64, steps: u64) -> Result<(), Box<Disagreement>> {
     let (random, back) = (Rng::new(seed), seed.is_multiple_of(2));
     let mut run = Run { store, clock, random, back, states: HashMap::new(), asked: Vec::new(), charges: Vec::new() };
     let start = START + run.random.below(10_000_000);
@@ -75,14 +75,14 @@ pub fn agree(store: &dyn Store, clock: &Manual, seed: u64, steps: u64) -> Result
 }
 
 type Answers = [String; 2];
-type Named = (String, u64);
+type NamedKey = (String, u64);
 
 struct Run<'a> {
     store: &'a dyn Store,
-    clock: &'a Manual,
+    clock: &'a ManualClock,
     random: Rng,
     back: bool,
-    states: HashMap<Named, KeyState>,
+    states: HashMap<NamedKey, KeyState>,
     asked: Vec<String>,
     /// Charges that may be given back.
     charges: Vec<(usize, u64, u64, Timestamp)>,
@@ -113,7 +113,7 @@ impl Run<'_> {
     }
 
     fn step(&mut self, policies: &[Policy]) -> Result<(), Answers> {
-        let place = self.random.below(policies.len() as u64) as usize;
+        let place = self.random.index(policies.len());
         let (policy, key) = (&policies[place], self.random.below(KEYS));
         let cost = if self.random.below(3) > 0 { 1 } else { self.random.below(9) };
         let mut request = Request::cost(Cost::new(cost).unwrap_or(Cost::ONE));
@@ -171,7 +171,7 @@ impl Run<'_> {
         let t = self.now();
         let mut chosen: Vec<(usize, u64, Cost)> = Vec::new();
         for _ in 0..1 + self.random.below(4) {
-            let place = self.random.below(policies.len() as u64) as usize;
+            let place = self.random.index(policies.len());
             let (key, cost) = (self.random.below(KEYS), Cost::new(1 + self.random.below(3)).unwrap_or(Cost::ONE));
             if chosen.iter().all(|(other, same, _)| policies[*other].name() != policies[place].name() || *same != key) {
                 chosen.push((place, key, cost));
@@ -183,16 +183,17 @@ impl Run<'_> {
             .map(|(place, key, _)| self.state(&policies[*place], *key).cells_of(&policies[*place], t).to_vec())
             .collect();
         let parts = chosen.iter().zip(&mut cells);
-        let mut parts: Vec<Part<'_>> =
-            parts.map(|((place, _, cost), cells)| Part { policy: &policies[*place], cells, cost: *cost, t }).collect();
+        let mut parts: Vec<JointRequest<'_>> = parts
+            .map(|((place, _, cost), cells)| JointRequest { policy: &policies[*place], cells, cost: *cost, t })
+            .collect();
         let expected = decide_all(&mut parts);
         for ((place, key, _), cells) in chosen.iter().zip(cells) {
             self.state(&policies[*place], *key).cells_of(&policies[*place], t).clone_from_slice(&cells);
         }
         let keys: Vec<[u8; 8]> = chosen.iter().map(|(_, key, _)| bytes(*key)).collect();
         let items = chosen.iter().zip(&keys);
-        let items: Vec<Item<'_>> =
-            items.map(|((place, _, cost), key)| Item { policy: &policies[*place], key, cost: *cost }).collect();
+        let items: Vec<KeyCheck<'_>> =
+            items.map(|((place, _, cost), key)| KeyCheck { policy: &policies[*place], key, cost: *cost }).collect();
         same(&expected, known(self.store.check_all(&items)))
     }
 
@@ -207,7 +208,7 @@ impl Run<'_> {
         if self.charges.is_empty() {
             return Ok(());
         }
-        let chosen = self.random.below(self.charges.len() as u64) as usize;
+        let chosen = self.random.index(self.charges.len());
         let (place, key, units, at) = self.charges.swap_remove(chosen);
         let (policy, t) = (&policies[place], self.now());
         self.say(format!("refund {policy} {:?} {key} {units} of {}", policy.name(), at.get()));

@@ -1,4 +1,4 @@
-//! The seam: a home answers the operations of a scenario. More homes join by a line in [`HOMES`].
+//! Homes: each answers the operations of a scenario. More homes join by a line in [`HOMES`].
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::kernel::Kernel;
 use crate::line::{Operation, Scenario};
 use crate::memory::Embedded;
-use crate::redis::{InRedis, Packaging};
-use crate::server::InServer;
+use crate::redis::{Packaging, RedisHome};
+use crate::server::ServerHome;
 
 /// The fields of an answer.
 pub type Answer = Map<String, Value>;
@@ -50,7 +50,7 @@ impl From<tollgate_dialects::DialectError> for Refusal {
 
 /// One line of the registry.
 #[derive(Clone, Copy, Debug)]
-pub struct Listed {
+pub struct HomeInfo {
     /// The name behind `--home`.
     pub name: &'static str,
     /// What it is, in a few words.
@@ -60,35 +60,35 @@ pub struct Listed {
 }
 
 /// All homes.
-pub static HOMES: &[Listed] = &[
-    Listed {
+pub static HOMES: &[HomeInfo] = &[
+    HomeInfo {
         name: "kernel",
         about: "the decision kernel and the dialects in this process",
         open: || Ok(Box::new(Kernel::default())),
     },
-    Listed {
+    HomeInfo {
         name: "memory",
         about: "the embedded store and the dialects in this process",
         open: || Ok(Box::new(Embedded::default())),
     },
-    Listed {
+    HomeInfo {
         name: "script",
         about: "Lua scripts in a redis-server, its own or that of TOLLGATE_CONFORMANCE_URL",
-        open: || Ok(Box::new(InRedis::open(Packaging::Script)?)),
+        open: || Ok(Box::new(RedisHome::open(Packaging::Script)?)),
     },
-    Listed {
+    HomeInfo {
         name: "function",
         about: "Lua functions in a redis-server, its own or that of TOLLGATE_CONFORMANCE_URL",
-        open: || Ok(Box::new(InRedis::open(Packaging::Function)?)),
+        open: || Ok(Box::new(RedisHome::open(Packaging::Function)?)),
     },
-    Listed {
+    HomeInfo {
         name: "server",
         about: "the Tollgate server and its dialects, over the Redis protocol",
-        open: || Ok(Box::new(InServer::open()?)),
+        open: || Ok(Box::new(ServerHome::open()?)),
     },
 ];
 
 /// The home of that name.
-pub fn home(name: &str) -> Option<&'static Listed> {
+pub fn home(name: &str) -> Option<&'static HomeInfo> {
     HOMES.iter().find(|listed| listed.name == name)
 }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use tollgate_kernel::{Cell, KeyState, Policy, Timestamp};
 
 use crate::home::Refusal;
-use crate::process::{InProcess, Keys};
+use crate::process::{Keys, ProcessHome};
 
 /// The decision kernel, with the keys of one scenario.
-pub type Kernel = InProcess<States>;
+pub type Kernel = ProcessHome<States>;
 
 /// A state a key.
 #[derive(Default)]

@@ -7,7 +7,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `line.rs` | the lines of a vector file |
-//! | `home.rs` | the seam: who answers, and the registry of homes |
+//! | `home.rs` | the trait of homes, and the registry of homes |
 //! | `limiters/` | how each limiter of the vectors is called and its reply understood |
 //! | `process.rs` | homes in this process |
 //! | `kernel.rs`, `memory.rs` | states in a map; the embedded store |
@@ -18,7 +18,6 @@
 //! | `campaign/` | eight threads at the embedded store; bin `campaign` |
 //! | `redis/` | homes in Redis: script and function; random traces against the kernel |
 //! | `server/` | the home `server`, over its own protocols |
-//! | `rng.rs` | random numbers from a seed |
 
 mod adapter;
 mod agreement;
@@ -33,15 +32,14 @@ mod memory;
 mod player;
 mod process;
 pub mod redis;
-mod rng;
 pub mod server;
 
 pub use adapter::Adapter;
 pub use agreement::{Disagreement, agree};
-pub use home::{Answer, HOMES, Home, Listed, Refusal, home};
+pub use home::{Answer, HOMES, Home, HomeInfo, Refusal, home};
 pub use judge::{Verdict, judge};
 pub use kernel::Kernel;
-pub use limiters::{Command, Direct, LIMITERS, Limiter, Look, Spoken};
+pub use limiters::{Command, DialectLimiter, LIMITERS, Limiter, PolicyLimiter, StateFields};
 pub use line::{Line, Operation, Scenario, Unit};
 pub use memory::Embedded;
 pub use player::{BadVectors, Tally, play};

@@ -1,28 +1,28 @@
 //! The home `memory`: the embedded store, by a clock that shows the vectors' time.
 
 use tollgate_kernel::{Cell, Policy, Timestamp};
-use tollgate_memory::{DEFAULT_CAP, Manual, Memory};
+use tollgate_memory::{DEFAULT_CAP, ManualClock, Memory};
 
 use crate::home::Refusal;
-use crate::process::{InProcess, Keys};
+use crate::process::{Keys, ProcessHome};
 
 /// The embedded store, with the keys of one scenario.
-pub type Embedded = InProcess<Stored>;
+pub type Embedded = ProcessHome<ClockedStore>;
 
 /// A store and its clock.
-pub struct Stored {
+pub struct ClockedStore {
     memory: Memory,
-    clock: Manual,
+    clock: ManualClock,
 }
 
-impl Default for Stored {
+impl Default for ClockedStore {
     fn default() -> Self {
-        let clock = Manual::default();
+        let clock = ManualClock::default();
         Self { memory: Memory::with_clock(DEFAULT_CAP, Box::new(clock.clone())), clock }
     }
 }
 
-impl Keys for Stored {
+impl Keys for ClockedStore {
     fn act<R>(
         &mut self,
         policy: &Policy,

@@ -115,7 +115,7 @@ impl std::error::Error for BadVectors {}
 /// answer, or nothing if it has none.
 pub fn play(text: &str, mut ask: impl FnMut(&str) -> Option<String>) -> Result<Tally, BadVectors> {
     let mut tally = Tally::default();
-    let mut scenario = Current::default();
+    let mut scenario = CurrentScenario::default();
     for (index, line) in text.lines().enumerate() {
         let bad = |what: String| BadVectors { line: index + 1, what };
         let vector: Map<String, Value> = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
@@ -125,7 +125,7 @@ pub fn play(text: &str, mut ask: impl FnMut(&str) -> Option<String>) -> Result<T
         let answer = answer.and_then(|answer| serde_json::from_str::<Value>(&answer).ok());
         let opens = vector.contains_key("scenario");
         if opens {
-            scenario = Current::open(&vector);
+            scenario = CurrentScenario::open(&vector);
             tally.scenarios += 1;
             tally.big += u64::from(scenario.big);
         } else if scenario.refused {
@@ -151,14 +151,14 @@ pub fn play(text: &str, mut ask: impl FnMut(&str) -> Option<String>) -> Result<T
 
 /// The scenario that is played.
 #[derive(Default)]
-struct Current {
+struct CurrentScenario {
     name: String,
     big: bool,
     /// Big, and refused: nothing is judged any more.
     refused: bool,
 }
 
-impl Current {
+impl CurrentScenario {
     fn open(vector: &Map<String, Value>) -> Self {
         let name = vector.get("scenario").and_then(Value::as_str).unwrap_or_default().to_owned();
         Self { name, big: vector.get("big") == Some(&Value::Bool(true)), refused: false }

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use tollgate_dialects::{Call, Dialect, Usage};
+use tollgate_dialects::{ApiCounterUsage, Dialect, ParsedCall};
 use tollgate_kernel::{Cell, Cost, EXACT, Policy, Request, Timestamp, decide};
 
 use crate::home::{Answer, Home, Refusal};
-use crate::limiters::{Direct, Limiter, Spoken};
+use crate::limiters::{DialectLimiter, Limiter, PolicyLimiter};
 use crate::line::{Operation, Scenario};
 
 /// Where keys are kept. The default knows none.
@@ -24,30 +24,30 @@ pub trait Keys: Default {
 
 /// A home that keeps the keys of one scenario in `K`.
 #[derive(Default)]
-pub struct InProcess<K> {
-    limiter: Option<Running>,
+pub struct ProcessHome<K> {
+    limiter: Option<ScenarioLimiter>,
     keys: K,
-    usage: HashMap<Vec<u8>, Usage>,
+    usage: HashMap<Vec<u8>, ApiCounterUsage>,
 }
 
 /// The limiter of the scenario that is played.
-enum Running {
-    Spoken(&'static Spoken, &'static Dialect, Scenario),
-    Direct(&'static Direct, Policy),
+enum ScenarioLimiter {
+    Dialect(&'static DialectLimiter, &'static Dialect, Scenario),
+    Policy(&'static PolicyLimiter, Policy),
 }
 
-impl<K: Keys> Home for InProcess<K> {
+impl<K: Keys> Home for ProcessHome<K> {
     fn scenario(&mut self, scenario: &Scenario) -> Result<(), Refusal> {
         *self = Self::default();
         self.limiter = Some(match Limiter::find(&scenario.limiter)? {
-            Limiter::Spoken(spoken) => start(spoken, scenario)?,
-            Limiter::Direct(direct) => {
+            Limiter::Dialect(spoken) => start(spoken, scenario)?,
+            Limiter::Policy(direct) => {
                 if scenario.unit.is_some_and(|unit| unit != direct.unit) {
                     return Err(Refusal::new(format!("t_unit: expected {:?} for {}", direct.unit, direct.name)));
                 }
                 let limit = (direct.limit)(&scenario.policy)?;
                 let policy = Policy::new(vec![limit]).map_err(|error| Refusal::new(format!("policy: {error}")))?;
-                Running::Direct(direct, policy)
+                ScenarioLimiter::Policy(direct, policy)
             }
         });
         Ok(())
@@ -56,7 +56,7 @@ impl<K: Keys> Home for InProcess<K> {
     fn operation(&mut self, operation: &Operation) -> Result<Answer, Refusal> {
         match &self.limiter {
             None => Err(Refusal::new("expected a scenario that begins before its operations")),
-            Some(Running::Spoken(spoken, dialect, scenario)) => {
+            Some(ScenarioLimiter::Dialect(spoken, dialect, scenario)) => {
                 let call = read(spoken, dialect, scenario, operation)?;
                 let unit = scenario.unit.unwrap_or(spoken.unit);
                 let t = call.time(time(operation.t.saturating_mul(unit.micros()))?)?;
@@ -76,7 +76,7 @@ impl<K: Keys> Home for InProcess<K> {
                 *known = usage;
                 Ok(answer)
             }
-            Some(Running::Direct(direct, policy)) => {
+            Some(ScenarioLimiter::Policy(direct, policy)) => {
                 let cost = operation.n.as_u64().and_then(Cost::new);
                 let cost =
                     cost.ok_or_else(|| Refusal::new(format!("n: expected an integer from 0 to {}", EXACT - 1)))?;
@@ -89,15 +89,20 @@ impl<K: Keys> Home for InProcess<K> {
 }
 
 /// Starts a limiter by reading a call of it, so that a policy that is none is noticed here.
-fn start(spoken: &'static Spoken, scenario: &Scenario) -> Result<Running, Refusal> {
+fn start(spoken: &'static DialectLimiter, scenario: &Scenario) -> Result<ScenarioLimiter, Refusal> {
     let dialect = tollgate_dialects::find(spoken.dialect);
     let dialect = dialect.ok_or_else(|| Refusal::new(format!("no dialect {:?}", spoken.dialect)))?;
     let first = Operation { t: scenario.start, key: Vec::new(), n: 1.into(), want_wait: false };
     read(spoken, dialect, scenario, &first)?;
-    Ok(Running::Spoken(spoken, dialect, scenario.clone()))
+    Ok(ScenarioLimiter::Dialect(spoken, dialect, scenario.clone()))
 }
 
-fn read(spoken: &Spoken, dialect: &Dialect, scenario: &Scenario, operation: &Operation) -> Result<Call, Refusal> {
+fn read(
+    spoken: &DialectLimiter,
+    dialect: &Dialect,
+    scenario: &Scenario,
+    operation: &Operation,
+) -> Result<ParsedCall, Refusal> {
     let command = (spoken.speak)(scenario, operation)?;
     let keys: Vec<&[u8]> = command.keys.iter().map(Vec::as_slice).collect();
     let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();

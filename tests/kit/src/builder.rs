@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::clock;
-use crate::error::{Doing, Error};
+use crate::error::{Error, ErrorContext};
 use crate::folder::Folder;
 use crate::ports;
 use crate::server::Server;

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::error::{Doing, Error};
+use crate::error::{Error, ErrorContext};
 
 const FILE: &str = "clock";
 

@@ -6,10 +6,10 @@
 use std::time::{Duration, Instant};
 
 use crate::builder::Builder;
-use crate::error::{Doing, Error};
+use crate::error::{Error, ErrorContext};
 use crate::server::{Server, field};
 use crate::slots::{SLOTS, tag_for};
-use crate::topology::View;
+use crate::topology::ClusterView;
 use crate::wait::until;
 
 const PRIMARIES: u16 = 3;
@@ -68,7 +68,7 @@ impl Cluster {
 
     /// The numbers of the nodes that own slots.
     pub fn primaries(&self) -> Vec<usize> {
-        let owns = |view: &View| view.myself().is_some_and(|node| node.is("master") && !node.slots.is_empty());
+        let owns = |view: &ClusterView| view.myself().is_some_and(|node| node.is("master") && !node.slots.is_empty());
         self.selves().filter(|(_, view)| owns(view)).map(|(number, _)| number).collect()
     }
 
@@ -109,8 +109,8 @@ impl Cluster {
     }
 
     /// Every node that answers, and its view.
-    fn selves(&self) -> impl Iterator<Item = (usize, View)> {
-        self.nodes.iter().enumerate().filter_map(|(number, node)| Some((number, View::of(node).ok()?)))
+    fn selves(&self) -> impl Iterator<Item = (usize, ClusterView)> {
+        self.nodes.iter().enumerate().filter_map(|(number, node)| Some((number, ClusterView::of(node).ok()?)))
     }
 
     /// Gives out the slots, lets the nodes meet, and makes the later three replicas.
@@ -140,13 +140,13 @@ impl Cluster {
     }
 
     fn all_have_met(&self) -> bool {
-        let views: Vec<View> = self.selves().map(|(_, view)| view).collect();
-        let met = |view: &View| view.0.len() == NODES && !view.0.iter().any(|node| node.is("handshake"));
+        let views: Vec<ClusterView> = self.selves().map(|(_, view)| view).collect();
+        let met = |view: &ClusterView| view.0.len() == NODES && !view.0.iter().any(|node| node.is("handshake"));
         views.len() == NODES && views.iter().all(met)
     }
 
     fn is_healthy(&self) -> bool {
-        let views: Vec<View> = self.selves().map(|(_, view)| view).collect();
+        let views: Vec<ClusterView> = self.selves().map(|(_, view)| view).collect();
         let Some(first) = views.first() else { return false };
         views.len() == NODES
             && views.iter().all(|view| view.is_healthy(NODES) && view.agrees_with(first))

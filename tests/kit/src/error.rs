@@ -61,17 +61,17 @@ impl std::error::Error for Error {
 }
 
 /// Says what was being done when something failed.
-pub(crate) trait Doing<T> {
+pub(crate) trait ErrorContext<T> {
     fn doing(self, what: impl Into<String>) -> Result<T, Error>;
 }
 
-impl<T> Doing<T> for io::Result<T> {
+impl<T> ErrorContext<T> for io::Result<T> {
     fn doing(self, what: impl Into<String>) -> Result<T, Error> {
         self.map_err(|source| Error::Io { doing: what.into(), source })
     }
 }
 
-impl<T> Doing<T> for Result<T, RedisError> {
+impl<T> ErrorContext<T> for Result<T, RedisError> {
     fn doing(self, what: impl Into<String>) -> Result<T, Error> {
         self.map_err(|source| Error::Redis { doing: what.into(), source })
     }

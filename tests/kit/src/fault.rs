@@ -30,7 +30,7 @@ pub enum Fault {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// From client to server.
     Up,
     /// Back.
@@ -39,7 +39,7 @@ pub(crate) enum Way {
 
 /// What to do with a chunk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum ChunkAction {
     Forward {
         hold: Duration,
     },
@@ -52,7 +52,7 @@ pub(crate) enum Step {
 
 /// What is set for all connections, and what is armed for some.
 #[derive(Debug, Default)]
-pub(crate) struct Orders {
+pub(crate) struct FaultSettings {
     standing: Fault,
     /// Counts what was set, so that connections see that something new was, even if it is the same.
     generation: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Orders {
     next: VecDeque<Fault>,
 }
 
-impl Orders {
+impl FaultSettings {
     pub(crate) fn set(&mut self, fault: Fault) {
         self.standing = fault;
         self.generation += 1;
@@ -86,31 +86,36 @@ impl Orders {
     }
 
     /// The course of a new connection.
-    pub(crate) fn begin(&mut self) -> Course {
+    pub(crate) fn begin(&mut self) -> ConnectionFault {
         let own = self.next.pop_front();
         let fault = own.unwrap_or(self.standing);
-        Course { fault, own: own.is_some(), generation: self.generation, ..Course::default() }
+        ConnectionFault { fault, own: own.is_some(), generation: self.generation, ..ConnectionFault::default() }
     }
 
     /// What to do with so many bytes of a connection.
-    pub(crate) fn step(&mut self, course: &mut Course, way: Way, bytes: usize) -> Step {
-        if !course.own {
-            let once = if way == Way::Up { self.once.take() } else { None };
+    pub(crate) fn step(
+        &mut self,
+        connection_fault: &mut ConnectionFault,
+        direction: Direction,
+        bytes: usize,
+    ) -> ChunkAction {
+        if !connection_fault.own {
+            let once = if direction == Direction::Up { self.once.take() } else { None };
             if let Some(fault) = once {
-                course.turn(fault);
-                course.own = true;
-            } else if course.generation != self.generation {
-                course.turn(self.standing);
-                course.generation = self.generation;
+                connection_fault.turn(fault);
+                connection_fault.own = true;
+            } else if connection_fault.generation != self.generation {
+                connection_fault.turn(self.standing);
+                connection_fault.generation = self.generation;
             }
         }
-        course.step(way, bytes)
+        connection_fault.step(direction, bytes)
     }
 }
 
 /// What happens to one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct ConnectionFault {
     fault: Fault,
     /// Armed for this connection alone, and kept to its end.
     own: bool,
@@ -120,31 +125,31 @@ pub(crate) struct Course {
     lost: bool,
 }
 
-impl Course {
+impl ConnectionFault {
     fn turn(&mut self, fault: Fault) {
         self.fault = fault;
         self.counted = 0;
     }
 
-    fn step(&mut self, way: Way, bytes: usize) -> Step {
+    fn step(&mut self, direction: Direction, bytes: usize) -> ChunkAction {
         if self.lost {
-            return Step::Swallow;
+            return ChunkAction::Swallow;
         }
-        match (self.fault, way) {
-            (Fault::CutRequest { after }, Way::Up) | (Fault::CutReply { after }, Way::Down) => {
+        match (self.fault, direction) {
+            (Fault::CutRequest { after }, Direction::Up) | (Fault::CutReply { after }, Direction::Down) => {
                 let room = usize::try_from(after - self.counted).unwrap_or(usize::MAX);
                 if bytes >= room {
-                    return Step::Cut { forward: room };
+                    return ChunkAction::Cut { forward: room };
                 }
                 self.counted += bytes as u64;
-                Step::Forward { hold: Duration::ZERO }
+                ChunkAction::Forward { hold: Duration::ZERO }
             }
             (Fault::Stall, _) => {
                 self.lost = true;
-                Step::Swallow
+                ChunkAction::Swallow
             }
-            (Fault::Delay(hold), _) => Step::Forward { hold },
-            _ => Step::Forward { hold: Duration::ZERO },
+            (Fault::Delay(hold), _) => ChunkAction::Forward { hold },
+            _ => ChunkAction::Forward { hold: Duration::ZERO },
         }
     }
 }
@@ -153,49 +158,49 @@ impl Course {
 mod tests {
     use super::*;
 
-    const ON: Step = Step::Forward { hold: Duration::ZERO };
+    const ON: ChunkAction = ChunkAction::Forward { hold: Duration::ZERO };
 
     #[test]
     fn a_cut_is_exact_across_chunks() {
-        let mut orders = Orders::default();
-        orders.set(Fault::CutRequest { after: 10 });
-        let mut course = orders.begin();
-        assert_eq!(orders.step(&mut course, Way::Up, 4), ON);
-        assert_eq!(orders.step(&mut course, Way::Down, 100), ON);
-        assert_eq!(orders.step(&mut course, Way::Up, 7), Step::Cut { forward: 6 });
+        let mut settings = FaultSettings::default();
+        settings.set(Fault::CutRequest { after: 10 });
+        let mut connection_fault = settings.begin();
+        assert_eq!(settings.step(&mut connection_fault, Direction::Up, 4), ON);
+        assert_eq!(settings.step(&mut connection_fault, Direction::Down, 100), ON);
+        assert_eq!(settings.step(&mut connection_fault, Direction::Up, 7), ChunkAction::Cut { forward: 6 });
     }
 
     #[test]
     fn an_old_connection_counts_from_when_the_fault_was_set() {
-        let mut orders = Orders::default();
-        let mut course = orders.begin();
-        assert_eq!(orders.step(&mut course, Way::Up, 50), ON);
-        orders.set(Fault::CutReply { after: 3 });
-        assert_eq!(orders.step(&mut course, Way::Up, 50), ON);
-        assert_eq!(orders.step(&mut course, Way::Down, 3), Step::Cut { forward: 3 });
+        let mut settings = FaultSettings::default();
+        let mut connection_fault = settings.begin();
+        assert_eq!(settings.step(&mut connection_fault, Direction::Up, 50), ON);
+        settings.set(Fault::CutReply { after: 3 });
+        assert_eq!(settings.step(&mut connection_fault, Direction::Up, 50), ON);
+        assert_eq!(settings.step(&mut connection_fault, Direction::Down, 3), ChunkAction::Cut { forward: 3 });
     }
 
     #[test]
     fn what_is_armed_is_used_up_and_kept_by_its_connection() {
-        let mut orders = Orders::default();
-        orders.next(1, Fault::Stall);
-        let (mut first, mut second) = (orders.begin(), orders.begin());
-        orders.set(Fault::Pass);
-        assert_eq!(orders.step(&mut first, Way::Up, 1), Step::Swallow);
-        assert_eq!(orders.step(&mut second, Way::Up, 1), ON);
-        orders.once(Fault::CutRequest { after: 0 });
-        assert_eq!(orders.step(&mut second, Way::Down, 1), ON, "an answer does not take it");
-        assert_eq!(orders.step(&mut second, Way::Up, 1), Step::Cut { forward: 0 });
-        assert_eq!(orders.armed(), 0);
+        let mut settings = FaultSettings::default();
+        settings.next(1, Fault::Stall);
+        let (mut first, mut second) = (settings.begin(), settings.begin());
+        settings.set(Fault::Pass);
+        assert_eq!(settings.step(&mut first, Direction::Up, 1), ChunkAction::Swallow);
+        assert_eq!(settings.step(&mut second, Direction::Up, 1), ON);
+        settings.once(Fault::CutRequest { after: 0 });
+        assert_eq!(settings.step(&mut second, Direction::Down, 1), ON, "an answer does not take it");
+        assert_eq!(settings.step(&mut second, Direction::Up, 1), ChunkAction::Cut { forward: 0 });
+        assert_eq!(settings.armed(), 0);
     }
 
     #[test]
     fn a_connection_that_lost_bytes_stays_stalled() {
-        let mut orders = Orders::default();
-        orders.set(Fault::Stall);
-        let mut course = orders.begin();
-        assert_eq!(orders.step(&mut course, Way::Up, 1), Step::Swallow);
-        orders.clear();
-        assert_eq!(orders.step(&mut course, Way::Up, 1), Step::Swallow);
+        let mut settings = FaultSettings::default();
+        settings.set(Fault::Stall);
+        let mut connection_fault = settings.begin();
+        assert_eq!(settings.step(&mut connection_fault, Direction::Up, 1), ChunkAction::Swallow);
+        settings.clear();
+        assert_eq!(settings.step(&mut connection_fault, Direction::Up, 1), ChunkAction::Swallow);
     }
 }

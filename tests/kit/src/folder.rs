@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::error::{Doing, Error};
+use crate::error::{Error, ErrorContext};
 
 /// A new folder among the temporary files, removed when this is dropped.
 #[derive(Debug)]

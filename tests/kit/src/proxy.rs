@@ -68,13 +68,13 @@ pub struct Faults(Arc<Relay>);
 impl Faults {
     /// For all connections, old and new, until something else is set. Bytes count from now.
     pub fn set(&self, fault: Fault) {
-        lock(&self.0.orders).set(fault);
+        lock(&self.0.settings).set(fault);
     }
 
     /// For one connection: the first, old or new, on which the client sends something from now on. It
     /// keeps the fault to its end; others are not touched.
     pub fn once(&self, fault: Fault) {
-        lock(&self.0.orders).once(fault);
+        lock(&self.0.settings).once(fault);
     }
 
     /// For the next connection made.
@@ -84,17 +84,17 @@ impl Faults {
 
     /// For each of the next so many connections made, after those armed before.
     pub fn next_many(&self, connections: usize, fault: Fault) {
-        lock(&self.0.orders).next(connections, fault);
+        lock(&self.0.settings).next(connections, fault);
     }
 
     /// How many armed faults wait for their connection.
     pub fn armed(&self) -> usize {
-        lock(&self.0.orders).armed()
+        lock(&self.0.settings).armed()
     }
 
     /// Sets nothing and arms nothing. Connections that took a fault of their own keep it.
     pub fn clear(&self) {
-        lock(&self.0.orders).clear();
+        lock(&self.0.settings).clear();
     }
 
     /// Refuses new connections as a port does on which nobody listens. Open ones go on.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
-use crate::error::{Doing, Error};
-use crate::fault::{Course, Orders, Step, Way};
+use crate::error::{Error, ErrorContext};
+use crate::fault::{ChunkAction, ConnectionFault, Direction, FaultSettings};
 use crate::ports;
 use crate::proxy::Counters;
 
@@ -28,7 +28,7 @@ pub(crate) struct Relay {
     pub(crate) addr: SocketAddr,
     /// None while connections are refused.
     listener: Mutex<Option<TcpListener>>,
-    pub(crate) orders: Mutex<Orders>,
+    pub(crate) settings: Mutex<FaultSettings>,
     open: Mutex<HashMap<u64, Arc<Link>>>,
     carriers: Mutex<Vec<JoinHandle<()>>>,
     pub(crate) tally: Tally,
@@ -45,7 +45,7 @@ impl Relay {
             target,
             addr,
             listener: Mutex::new(Some(listener)),
-            orders: Mutex::default(),
+            settings: Mutex::default(),
             open: Mutex::default(),
             carriers: Mutex::default(),
             tally: Tally::default(),
@@ -120,18 +120,19 @@ impl Relay {
         client.set_nonblocking(false).ok()?;
         client.set_nodelay(true).ok()?;
         server.set_nodelay(true).ok()?;
-        let course = Mutex::new(lock(&self.orders).begin());
-        Some(Link { client, server, course })
+        let connection_fault = Mutex::new(lock(&self.settings).begin());
+        Some(Link { client, server, connection_fault })
     }
 
     /// Carries bytes both ways until both sides ended.
     fn serve(&self, number: u64, link: &Link) {
         thread::scope(|scope| {
-            let down = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || self.carry(link, Way::Down));
+            let down =
+                thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || self.carry(link, Direction::Down));
             if down.is_err() {
                 link.end();
             }
-            self.carry(link, Way::Up);
+            self.carry(link, Direction::Up);
         });
         self.part(number);
     }
@@ -142,10 +143,10 @@ impl Relay {
         }
     }
 
-    fn carry(&self, link: &Link, way: Way) {
-        let (mut from, mut to, counter) = match way {
-            Way::Up => (&link.client, &link.server, &self.tally.up),
-            Way::Down => (&link.server, &link.client, &self.tally.down),
+    fn carry(&self, link: &Link, direction: Direction) {
+        let (mut from, mut to, counter) = match direction {
+            Direction::Up => (&link.client, &link.server, &self.tally.up),
+            Direction::Down => (&link.server, &link.client, &self.tally.down),
         };
         let mut buffer = [0; CHUNK];
         // A side that takes no more bytes does not stop the reading: closing a socket with bytes unread
@@ -160,14 +161,14 @@ impl Relay {
             if !open {
                 continue;
             }
-            let step = lock(&self.orders).step(&mut lock(&link.course), way, bytes.len());
+            let step = lock(&self.settings).step(&mut lock(&link.connection_fault), direction, bytes.len());
             let (forward, cut) = match step {
-                Step::Swallow => continue,
-                Step::Forward { hold } => {
+                ChunkAction::Swallow => continue,
+                ChunkAction::Forward { hold } => {
                     self.hold(hold);
                     (bytes, false)
                 }
-                Step::Cut { forward } => (bytes.get(..forward).unwrap_or(bytes), true),
+                ChunkAction::Cut { forward } => (bytes.get(..forward).unwrap_or(bytes), true),
             };
             // Counted first: who has the bytes may ask for the count.
             counter.fetch_add(forward.len() as u64, Ordering::SeqCst);
@@ -200,7 +201,7 @@ impl Relay {
 struct Link {
     client: TcpStream,
     server: TcpStream,
-    course: Mutex<Course>,
+    connection_fault: Mutex<ConnectionFault>,
 }
 
 impl Link {

@@ -4,7 +4,7 @@
 use redis::Connection;
 
 use crate::cluster::{Cluster, id};
-use crate::error::{Doing, Error};
+use crate::error::{Error, ErrorContext};
 use crate::server::Server;
 
 /// Keys in one MIGRATE.
@@ -24,35 +24,35 @@ impl Cluster {
                 others.push(node.connection()?);
             }
         }
-        let mut road = Road { from: End::of(from)?, to: End::of(to)?, others };
+        let mut migration = SlotMigration { from: MigrationEnd::of(from)?, to: MigrationEnd::of(to)?, others };
         let mut moved = 0;
         for slot in slots {
-            moved += road.carry(slot)?;
+            moved += migration.carry(slot)?;
         }
         Ok(moved)
     }
 }
 
-struct Road {
-    from: End,
-    to: End,
+struct SlotMigration {
+    from: MigrationEnd,
+    to: MigrationEnd,
     /// Primaries that have to learn the new owner.
     others: Vec<Connection>,
 }
 
-struct End {
+struct MigrationEnd {
     id: String,
     port: u16,
     connection: Connection,
 }
 
-impl End {
+impl MigrationEnd {
     fn of(node: &Server) -> Result<Self, Error> {
         Ok(Self { id: id(node)?, port: node.port(), connection: node.connection()? })
     }
 }
 
-impl Road {
+impl SlotMigration {
     fn carry(&mut self, slot: u16) -> Result<usize, Error> {
         set_slot(&mut self.to.connection, slot, "IMPORTING", &self.from.id)?;
         set_slot(&mut self.from.connection, slot, "MIGRATING", &self.to.id)?;

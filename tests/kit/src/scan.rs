@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::error::{Doing, Error};
+use crate::error::{Error, ErrorContext};
 use crate::server::Server;
 
 const BATCH: usize = 1_000;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::builder::Builder;
 use crate::clock;
-use crate::error::{Doing, Error};
+use crate::error::{Error, ErrorContext};
 use crate::folder::Folder;
 use crate::wait::until;
 

@@ -1,12 +1,12 @@
 //! What a cluster node knows of its cluster: `CLUSTER NODES`, read.
 
-use crate::error::{Doing, Error};
+use crate::error::{Error, ErrorContext};
 use crate::server::Server;
 use crate::slots::SLOTS;
 
 /// One line: a node as another, or itself, sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct NodeView {
     pub(crate) id: String,
     pub(crate) flags: String,
     /// The primary of a replica.
@@ -17,7 +17,7 @@ pub(crate) struct Seen {
     pub(crate) slots: Vec<(u16, u16)>,
 }
 
-impl Seen {
+impl NodeView {
     pub(crate) fn is(&self, flag: &str) -> bool {
         self.flags.split(',').any(|one| one == flag)
     }
@@ -34,9 +34,9 @@ impl Seen {
 
 /// The cluster as one node sees it.
 #[derive(Clone, Debug)]
-pub(crate) struct View(pub(crate) Vec<Seen>);
+pub(crate) struct ClusterView(pub(crate) Vec<NodeView>);
 
-impl View {
+impl ClusterView {
     /// Asks a node.
     pub(crate) fn of(server: &Server) -> Result<Self, Error> {
         let mut connection = server.attempt()?;
@@ -45,7 +45,7 @@ impl View {
     }
 
     /// The node that was asked.
-    pub(crate) fn myself(&self) -> Option<&Seen> {
+    pub(crate) fn myself(&self) -> Option<&NodeView> {
         self.0.iter().find(|node| node.is("myself"))
     }
 
@@ -56,21 +56,21 @@ impl View {
             owners().flat_map(|node| &node.slots).map(|(first, last)| usize::from(last - first) + 1).sum();
         let has_replica = |id: &str| self.0.iter().any(|node| node.replica_of.as_deref() == Some(id));
         self.0.len() == nodes
-            && self.0.iter().all(Seen::is_well)
+            && self.0.iter().all(NodeView::is_well)
             && owned == usize::from(SLOTS)
             && owners().all(|node| has_replica(&node.id))
     }
 
     /// Whether both tell the same of who follows whom and who owns what.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
-        let same = |one: &Seen, two: &Seen| (&one.replica_of, &one.slots) == (&two.replica_of, &two.slots);
-        let told = |one: &Seen| other.0.iter().any(|two| one.id == two.id && same(one, two));
+        let same = |one: &NodeView, two: &NodeView| (&one.replica_of, &one.slots) == (&two.replica_of, &two.slots);
+        let told = |one: &NodeView| other.0.iter().any(|two| one.id == two.id && same(one, two));
         self.0.len() == other.0.len() && self.0.iter().all(told)
     }
 }
 
 /// `id address flags primary ping pong epoch link slot...`; slots on the move are in brackets.
-fn read(line: &str) -> Option<Seen> {
+fn read(line: &str) -> Option<NodeView> {
     let mut words = line.split_whitespace();
     let id = words.next()?.to_owned();
     let flags = words.nth(1)?.to_owned();
@@ -78,7 +78,7 @@ fn read(line: &str) -> Option<Seen> {
     let epoch = words.nth(2)?.parse().ok()?;
     let connected = words.next()? == "connected";
     let slots = words.filter(|word| !word.starts_with('[')).filter_map(range).collect();
-    Some(Seen { id, flags, replica_of, epoch, connected, slots })
+    Some(NodeView { id, flags, replica_of, epoch, connected, slots })
 }
 
 fn range(word: &str) -> Option<(u16, u16)> {

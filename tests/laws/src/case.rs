@@ -3,10 +3,10 @@
 //! Most numbers are tiny, so that edges meet often and waits can be checked tick by tick; the rest
 //! are of a size people use, so that products pass 2^64.
 
-use tollgate_kernel::algorithms::{ALGORITHMS, Listed};
-use tollgate_kernel::{Align, Cost, Limit, Micros, Mode, Options, Policy, Request};
+use tollgate_kernel::algorithms::{ALGORITHMS, AlgorithmInfo};
+use tollgate_kernel::{Alignment, Cost, Limit, Micros, Mode, Options, Policy, Request};
 
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// What happens next.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(crate) enum Op {
 
 /// What a law needs of its cases.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wants {
+pub(crate) struct CaseNeeds {
     /// Clocks are set back.
     pub(crate) back: bool,
     /// Units are given back.
@@ -47,23 +47,23 @@ pub(crate) struct Case {
 
 impl Case {
     /// The case of this seed for an algorithm: its first limit is by it.
-    pub(crate) fn random(listed: &Listed, seed: u64, wants: Wants) -> Self {
+    pub(crate) fn random(listed: &AlgorithmInfo, seed: u64, needs: CaseNeeds) -> Self {
         let mut rng = Rng::new(seed);
-        let tiny = wants.tiny || rng.chance(70);
+        let tiny = needs.tiny || rng.chance(70);
         let first = limit(&mut rng, listed, tiny);
         let first = policy(&mut rng, first, tiny);
         let mut stages = vec![first];
-        if wants.changes {
+        if needs.changes {
             for _ in 0..rng.within(1, 3) {
                 stages.push(changed(&mut rng, &stages[0], tiny));
             }
         }
         let start =
-            if wants.back || rng.chance(80) { 1_700_000_000_000_000 + rng.below(1 << 40) } else { rng.below(3) };
+            if needs.back || rng.chance(80) { 1_700_000_000_000_000 + rng.below(1 << 40) } else { rng.below(3) };
         let count = rng.within(4, 36) as usize;
         let mut ops = Vec::new();
         while ops.len() < count {
-            phrase(&mut rng, &stages, wants, &mut ops);
+            phrase(&mut rng, &stages, needs, &mut ops);
         }
         Self { start, stages, ops }
     }
@@ -88,7 +88,7 @@ fn policy(rng: &mut Rng, first: Limit, tiny: bool) -> Policy {
     let more = rng.pick(&[0, 0, 1, 1, 2, 3]);
     let mut limits = vec![first];
     for _ in 0..more {
-        let listed = &ALGORITHMS[rng.below(ALGORITHMS.len() as u64) as usize];
+        let listed = &ALGORITHMS[rng.index(ALGORITHMS.len())];
         limits.push(limit(rng, listed, tiny));
         if Policy::new(limits.clone()).is_err() {
             limits.pop();
@@ -110,7 +110,7 @@ fn changed(rng: &mut Rng, before: &Policy, tiny: bool) -> Policy {
         limits.push(recounted(rng, limit));
     }
     if rng.chance(60) {
-        let listed = &ALGORITHMS[rng.below(ALGORITHMS.len() as u64) as usize];
+        let listed = &ALGORITHMS[rng.index(ALGORITHMS.len())];
         limits.push(limit(rng, listed, tiny));
         if Policy::new(limits.clone()).is_err() {
             limits.pop();
@@ -145,7 +145,7 @@ fn recounted(rng: &mut Rng, limit: &Limit) -> Limit {
 }
 
 /// A random limit by an algorithm, from the options the registry says it takes.
-fn limit(rng: &mut Rng, listed: &Listed, tiny: bool) -> Limit {
+fn limit(rng: &mut Rng, listed: &AlgorithmInfo, tiny: bool) -> Limit {
     loop {
         let (count, period) = if tiny {
             (rng.within(1, 9), rng.within(1, 90))
@@ -160,7 +160,7 @@ fn limit(rng: &mut Rng, listed: &Listed, tiny: bool) -> Limit {
             grain: (takes.grain && rng.chance(30)).then(|| part(rng)),
             resolution: takes.resolution.then(|| if rng.chance(25) { Micros::new(period) } else { part(rng) }),
             factor: takes.factor.then(|| rng.pick(&[2.0, 1.5, 3.0, 1.1, 10.0])),
-            align: (takes.align && rng.chance(50)).then_some(Align::Clock),
+            align: (takes.align && rng.chance(50)).then_some(Alignment::Clock),
             buckets: takes.buckets.then(|| rng.pick(&[1, 2, 3, 7, 10, 100])),
             level: None,
         };
@@ -188,39 +188,39 @@ fn built(limits: Vec<Limit>) -> Policy {
 }
 
 /// One thing that happens, or a few that belong together.
-fn phrase(rng: &mut Rng, stages: &[Policy], wants: Wants, ops: &mut Vec<Op>) {
+fn phrase(rng: &mut Rng, stages: &[Policy], needs: CaseNeeds, ops: &mut Vec<Op>) {
     match rng.below(20) {
         // Use all there is, so that what comes next meets a full limit.
         0 => ops.extend((0..rng.within(2, 8)).map(|_| Op::Ask(Request::ONE))),
         // Give back an old charge to a limit that is full again, and try to use it.
-        1 if wants.refunds => {
-            ops.push(op(rng, stages, wants));
+        1 if needs.refunds => {
+            ops.push(op(rng, stages, needs));
             ops.extend((0..4).map(|_| Op::Ask(Request::ONE)));
-            ops.push(Op::Refund { which: rng.next() as usize, permille: 1_000 });
+            ops.push(Op::Refund { which: rng.next_u64() as usize, permille: 1_000 });
             ops.extend((0..3).map(|_| Op::Ask(Request::ONE)));
         }
         // The clock is set back while callers poll.
-        2 if wants.back => {
+        2 if needs.back => {
             let period = stages[0].limits()[0].period().get();
             ops.extend((0..3).map(|_| Op::Ask(Request::ONE)));
             ops.push(Op::Back(rng.pick(&[period / 3, 2 * period, 3_600_000_000])));
             ops.extend((0..8).flat_map(|_| [Op::Ask(Request::ONE), Op::Pass(period / 3 + 1)]));
         }
-        _ => ops.push(op(rng, stages, wants)),
+        _ => ops.push(op(rng, stages, needs)),
     }
 }
 
-fn op(rng: &mut Rng, stages: &[Policy], wants: Wants) -> Op {
-    let policy = &stages[rng.below(stages.len() as u64) as usize];
-    let limit = &policy.limits()[rng.below(policy.limits().len() as u64) as usize];
+fn op(rng: &mut Rng, stages: &[Policy], needs: CaseNeeds) -> Op {
+    let policy = &stages[rng.index(stages.len())];
+    let limit = &policy.limits()[rng.index(policy.limits().len())];
     let (count, period) = (limit.count().max(1), limit.period().get());
     match rng.below(100) {
         0..52 => Op::Ask(ask(rng, count)),
-        52..58 if wants.refunds => {
-            Op::Refund { which: rng.next() as usize, permille: rng.pick(&[1_000, 1_000, 500, 1]) }
+        52..58 if needs.refunds => {
+            Op::Refund { which: rng.next_u64() as usize, permille: rng.pick(&[1_000, 1_000, 500, 1]) }
         }
-        58..63 if wants.changes => Op::Change(rng.below(stages.len() as u64) as usize),
-        63..67 if wants.back => {
+        58..63 if needs.changes => Op::Change(rng.index(stages.len())),
+        63..67 if needs.back => {
             Op::Back(rng.pick(&[1, period / 2, period, period + 1, 2 * period + 3, 5 * period, 3_600_000_000]))
         }
         67..69 => Op::Expire,

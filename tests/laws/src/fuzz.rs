@@ -3,7 +3,7 @@
 
 use tollgate_kernel::Policy;
 
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// What random texts are made of: the words of the grammar, and things that are not.
 #[rustfmt::skip]
@@ -15,9 +15,9 @@ const PIECES: &[&str] = &[
 ];
 
 /// Tries `cases` texts from `seed` on; tells of the first that is not handled right.
-pub(crate) fn policies(seed: u64, cases: u64) -> Result<Tried, String> {
+pub(crate) fn policies(seed: u64, cases: u64) -> Result<ParseFigures, String> {
     let mut rng = Rng::new(seed);
-    let mut tried = Tried { taken: 0, refused: 0 };
+    let mut tried = ParseFigures { taken: 0, refused: 0 };
     for _ in 0..cases {
         let text = text(&mut rng);
         match text.parse::<Policy>() {
@@ -42,7 +42,7 @@ pub(crate) fn policies(seed: u64, cases: u64) -> Result<Tried, String> {
 
 /// How many texts were policies.
 #[derive(Debug)]
-pub(crate) struct Tried {
+pub(crate) struct ParseFigures {
     pub(crate) taken: u64,
     pub(crate) refused: u64,
 }
@@ -53,7 +53,7 @@ fn text(rng: &mut Rng) -> String {
         0..5 => (0..rng.within(1, 4)).map(|_| limit(rng)).collect::<Vec<_>>().join(rng.pick(&[",", ", ", " , ", ";"])),
         5..8 => (0..rng.within(0, 12)).map(|_| rng.pick(PIECES)).collect(),
         _ => {
-            let bytes: Vec<u8> = (0..rng.below(40)).map(|_| rng.next() as u8).collect();
+            let bytes: Vec<u8> = (0..rng.below(40)).map(|_| rng.next_u64() as u8).collect();
             String::from_utf8_lossy(&bytes).into_owned()
         }
     }

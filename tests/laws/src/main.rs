@@ -1,4 +1,4 @@
-//! `laws`: the laws of the design as property tests over the algorithm registry, and random texts
+//! `laws`: the laws of the kernel as property tests over the algorithm registry, and random texts
 //! into the policy parser.
 //!
 //! Every law runs on random cases for every listed algorithm, so a new algorithm is tested by being
@@ -8,14 +8,13 @@
 mod case;
 mod fuzz;
 mod laws;
-mod rng;
 mod walk;
 
 use std::process::ExitCode;
 
 use case::Case;
 use laws::{LAWS, Law};
-use tollgate_kernel::algorithms::{ALGORITHMS, Listed};
+use tollgate_kernel::algorithms::{ALGORITHMS, AlgorithmInfo};
 
 /// The seed of the first case, unless another is asked for.
 const SEED: u64 = 1;
@@ -68,9 +67,9 @@ fn main() -> ExitCode {
 }
 
 /// Runs `cases` cases from `seed` on; tells of the first that fails, made small.
-fn run(law: &Law, listed: &Listed, seed: u64, cases: u64) -> Result<(), String> {
+fn run(law: &Law, listed: &AlgorithmInfo, seed: u64, cases: u64) -> Result<(), String> {
     for seed in seed..seed + cases {
-        let case = Case::random(listed, seed, law.wants);
+        let case = Case::random(listed, seed, law.needs);
         if let Err(reason) = (law.check)(&case) {
             let (case, reason) = shrink(law, case, reason);
             return Err(format!(

@@ -7,28 +7,34 @@ use crate::case::{Case, Op};
 /// What a law says of a case: nothing, or what is broken.
 pub(crate) type Verdict = Result<(), String>;
 
-/// A law as it looks on. It sees the world before and after each event.
-pub(crate) trait Watch {
-    fn before(&mut self, _world: &World, _request: &Request) -> Verdict {
+/// A law as it looks on. It sees the simulation before and after each event.
+pub(crate) trait LawObserver {
+    fn before(&mut self, _simulation: &Simulation, _request: &Request) -> Verdict {
         Ok(())
     }
-    fn decided(&mut self, _world: &World, _request: &Request, _decision: &Decision, _details: &[Detail]) -> Verdict {
+    fn decided(
+        &mut self,
+        _simulation: &Simulation,
+        _request: &Request,
+        _decision: &Decision,
+        _details: &[Detail],
+    ) -> Verdict {
         Ok(())
     }
-    fn refunded(&mut self, _world: &World, _given: u64) -> Verdict {
+    fn refunded(&mut self, _simulation: &Simulation, _given: u64) -> Verdict {
         Ok(())
     }
-    fn changed(&mut self, _world: &World, _before: &Policy) -> Verdict {
+    fn changed(&mut self, _simulation: &Simulation, _before: &Policy) -> Verdict {
         Ok(())
     }
-    fn end(&mut self, _world: &World) -> Verdict {
+    fn end(&mut self, _simulation: &Simulation) -> Verdict {
         Ok(())
     }
 }
 
 /// What was granted, less what was given back.
 #[derive(Clone, Debug)]
-pub(crate) struct Granted {
+pub(crate) struct Grant {
     pub(crate) true_time: u64,
     pub(crate) at: Timestamp,
     pub(crate) units: u64,
@@ -37,17 +43,17 @@ pub(crate) struct Granted {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct World {
+pub(crate) struct Simulation {
     pub(crate) policy: Policy,
     pub(crate) state: KeyState,
     /// What the clock reads.
     pub(crate) clock: u64,
     /// What a clock that was never set back would read.
     pub(crate) true_time: u64,
-    pub(crate) granted: Vec<Granted>,
+    pub(crate) granted: Vec<Grant>,
 }
 
-impl World {
+impl Simulation {
     pub(crate) fn t(&self) -> Timestamp {
         Timestamp::saturating(self.clock)
     }
@@ -58,8 +64,8 @@ impl World {
     }
 }
 
-pub(crate) fn walk(case: &Case, watch: &mut dyn Watch) -> Verdict {
-    let mut world = World {
+pub(crate) fn walk(case: &Case, watch: &mut dyn LawObserver) -> Verdict {
+    let mut simulation = Simulation {
         policy: case.stages[0].clone(),
         state: KeyState::default(),
         clock: case.start,
@@ -67,70 +73,70 @@ pub(crate) fn walk(case: &Case, watch: &mut dyn Watch) -> Verdict {
         granted: Vec::new(),
     };
     for op in &case.ops {
-        step(&mut world, case, op, watch)?;
+        step(&mut simulation, case, op, watch)?;
     }
-    watch.end(&world)
+    watch.end(&simulation)
 }
 
-fn step(world: &mut World, case: &Case, op: &Op, watch: &mut dyn Watch) -> Verdict {
+fn step(simulation: &mut Simulation, case: &Case, op: &Op, watch: &mut dyn LawObserver) -> Verdict {
     match op {
-        Op::Pass(span) => pass(world, *span),
+        Op::Pass(span) => pass(simulation, *span),
         Op::Back(span) => {
-            world.clock = world.clock.saturating_sub(*span);
+            simulation.clock = simulation.clock.saturating_sub(*span);
             // The same reading now means two moments, so earlier charges can no longer be named.
-            for granted in &mut world.granted {
+            for granted in &mut simulation.granted {
                 granted.given_back = true;
             }
         }
         Op::Expire => {
-            let span = world.state.expires_after(world.t()).get();
-            pass(world, span);
+            let span = simulation.state.expires_after(simulation.t()).get();
+            pass(simulation, span);
         }
         Op::Ask(request) => {
-            watch.before(world, request)?;
-            let (decision, details) = world.state.decide_full(&world.policy, world.t(), request);
+            watch.before(simulation, request)?;
+            let (decision, details) = simulation.state.decide_full(&simulation.policy, simulation.t(), request);
             if decision.granted > 0 && !request.peek {
-                world.granted.push(Granted {
-                    true_time: world.true_time,
+                simulation.granted.push(Grant {
+                    true_time: simulation.true_time,
                     at: decision.at,
                     units: decision.granted,
                     given_back: false,
                 });
             }
-            watch.decided(world, request, &decision, &details)?;
+            watch.decided(simulation, request, &decision, &details)?;
         }
-        Op::Refund { which, permille } => refund(world, *which, *permille, watch)?,
+        Op::Refund { which, permille } => refund(simulation, *which, *permille, watch)?,
         Op::Change(stage) => {
-            let before = std::mem::replace(&mut world.policy, case.stages[*stage].clone());
-            watch.changed(world, &before)?;
+            let before = std::mem::replace(&mut simulation.policy, case.stages[*stage].clone());
+            watch.changed(simulation, &before)?;
         }
     }
     Ok(())
 }
 
-fn pass(world: &mut World, span: u64) {
-    world.clock += span;
-    world.true_time += span;
+fn pass(simulation: &mut Simulation, span: u64) {
+    simulation.clock += span;
+    simulation.true_time += span;
 }
 
 /// Honest refunds: of a decision's units, once.
-fn refund(world: &mut World, which: usize, permille: u64, watch: &mut dyn Watch) -> Verdict {
-    if world.granted.is_empty() {
+fn refund(simulation: &mut Simulation, which: usize, permille: u64, watch: &mut dyn LawObserver) -> Verdict {
+    if simulation.granted.is_empty() {
         return Ok(());
     }
-    let which = which % world.granted.len();
-    if world.granted[which].given_back {
+    let which = which % simulation.granted.len();
+    if simulation.granted[which].given_back {
         return Ok(());
     }
-    let units = (world.granted[which].units * permille).div_ceil(1_000);
-    world.granted[which].given_back = true;
-    let (t, at) = (world.t(), world.granted[which].at);
-    let given = world.state.refund(&world.policy, t, units, at);
+    let units = (simulation.granted[which].units * permille).div_ceil(1_000);
+    simulation.granted[which].given_back = true;
+    let (t, at) = (simulation.t(), simulation.granted[which].at);
+    let given = simulation.state.refund(&simulation.policy, t, units, at);
     if given > units {
         return Err(format!("gave back {given} of {units}"));
     }
-    world.granted[which].units -= units;
-    watch.refunded(world, given)
+    simulation.granted[which].units -= units;
+    watch.refunded(simulation, given)
 }
 
 /// The wait in microseconds, if waiting helps.

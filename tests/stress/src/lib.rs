@@ -1,26 +1,25 @@
 //! What Tollgate promises of Redis and of its own server, tried by force on real servers.
 //!
 //! Every campaign is bounded in count and time, prints its seed and a summary that a person reads, and
-//! fails if a promise was broken. The numbers and letters are those of the reliability scorecard.
+//! fails if a promise was broken.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `crowd/` | two processes of 64 connections on one key, scripts and functions flushed away (R2, R9, R10) |
-//! | `cluster/` | slots that move, primaries that die (R6, R8, S5) |
-//! | `cuts/` | connections cut at every byte (R10, R11, S3) |
-//! | `down/` | a server that refuses, stalls, resets or is slow (R12, R13, S4) |
-//! | `clock/` | a server whose clock jumps (R15, S7) |
-//! | `connections/` | Tollgate's server among clients that mean harm (R21) |
-//! | `kills/` | Tollgate's server with a journal, killed, without power, on a disk that fails (R25) |
-//! | `damage/` | servers that find their files damaged (R26) |
-//! | `reloads/` | a policy file that changes under load (R27) |
-//! | `attack/` | a server among callers that mean harm and an operator with bad luck (S9, S13) |
+//! | `crowd/` | two processes of 64 connections on one key, scripts and functions flushed away |
+//! | `cluster/` | slots that move, primaries that die |
+//! | `cuts/` | connections cut at every byte |
+//! | `down/` | a server that refuses, stalls, resets or is slow |
+//! | `clock/` | a server whose clock jumps |
+//! | `connections/` | Tollgate's server among clients that mean harm |
+//! | `kills/` | Tollgate's server with a journal, killed, without power, on a disk that fails |
+//! | `damage/` | servers that find their files damaged |
+//! | `reloads/` | a policy file that changes under load |
+//! | `attack/` | a server among callers that mean harm and an operator with bad luck |
 //! | `serving/` | a server process of a campaign, and how it is asked |
 //! | `args.rs` | the options of a campaign |
 //! | `report.rs` | what came of it |
-//! | `pulse.rs`, `timing.rs` | how late the machine is; how long calls took, and which took too long |
+//! | `lateness.rs`, `timing.rs` | how late the machine is; how long calls took, and which took too long |
 //! | `machine.rs` | memory and connections, panics, one command to a server |
-//! | `rng.rs` | random numbers from a seed |
 
 pub mod args;
 mod attack;
@@ -32,11 +31,10 @@ mod cuts;
 mod damage;
 mod down;
 mod kills;
+mod lateness;
 mod machine;
-mod pulse;
 mod reloads;
 mod report;
-mod rng;
 mod serving;
 mod timing;
 

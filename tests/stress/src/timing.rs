@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::pulse::Pulse;
+use crate::lateness::LatenessMonitor;
 use crate::report::Report;
 
 /// Tenths of a millisecond up to here are counted each.
@@ -76,9 +76,9 @@ impl Timing {
     }
 
     /// Calls that took too long even if the machine's lateness is forgiven, and the worst of them.
-    fn late(&self, pulse: &Pulse) -> (u64, Duration) {
+    fn late(&self, lateness: &LatenessMonitor) -> (u64, Duration) {
         let excess = |(start, took): &(Instant, Duration)| {
-            let forgiven = pulse.within(*start, *start + *took);
+            let forgiven = lateness.within(*start, *start + *took);
             took.saturating_sub(forgiven).saturating_sub(self.most)
         };
         let late: Vec<Duration> = self.slow.iter().map(excess).filter(|excess| !excess.is_zero()).collect();
@@ -91,13 +91,13 @@ impl Timing {
     }
 
     /// Complains of calls that were too late. What the machine delays is forgiven, but not to more than one
-    /// call in a hundred: a store that keeps its runtime busy is late by itself, and the pulse, which runs
+    /// call in a hundred: a store that keeps its runtime busy is late by itself, and the monitor, which runs
     /// there too, cannot tell.
-    pub(crate) fn judge(&self, report: &mut Report, name: &str, pulse: &Pulse) {
+    pub(crate) fn judge(&self, report: &mut Report, name: &str, lateness: &LatenessMonitor) {
         if !is_judged() {
             return;
         }
-        let ((late, worst), calls, slow) = (self.late(pulse), self.calls(), self.slow());
+        let ((late, worst), calls, slow) = (self.late(lateness), self.calls(), self.slow());
         report.demand(late == 0, || {
             format!("{name}: {late} of {calls} calls too late, by up to {worst:?}; the longest took {:?}", self.longest)
         });

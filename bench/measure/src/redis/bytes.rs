@@ -2,7 +2,7 @@
 
 use redis::Connection;
 
-use crate::Asked;
+use crate::RunOptions;
 use crate::home::{Failure, Home};
 use crate::load::RANDOM;
 use crate::subjects::{Form, Subject, subjects};
@@ -13,13 +13,13 @@ const KEYS: (u64, u64) = (100_000, 25_000);
 const BATCH: u64 = 250;
 const TARGET: f64 = 150.0;
 
-pub(crate) fn measure(home: &mut Home, asked: &Asked) -> Result<Table, Failure> {
+pub(crate) fn measure(home: &mut Home, options: &RunOptions) -> Result<Table, Failure> {
     let mut table = Table::new(
         "bytes",
         "bytes a key with one event, of keys such as tg:{u:00001}",
         &["call", "used_memory", "MEMORY USAGE", "target", "met"],
     );
-    let keys = asked.size(KEYS.0, KEYS.1);
+    let keys = options.size(KEYS.0, KEYS.1);
     for subject in subjects().iter().filter(|subject| subject.one_record) {
         home.flush()?;
         let mut connection = home.connect()?;

@@ -3,7 +3,7 @@
 //! First come the calls one by one, on no keys; then those by sixteen, on the keys these have left and as
 //! many new ones. The server's processor time is taken of the latter.
 
-use crate::Asked;
+use crate::RunOptions;
 use crate::home::{EMPTY_FUNCTION, Failure, Home};
 use crate::load::{Cost, KEYS, drive};
 use crate::subjects::{Form, Subject, subjects};
@@ -22,18 +22,18 @@ const QUICK: Sizes = Sizes { single: 4_000, piped: 16_000 };
 /// Calls of the empty script a measurement: a quarter of a second, or less.
 const EMPTIES: (u64, u64) = (100_000, 30_000);
 
-pub(crate) fn measure(home: &mut Home, asked: &Asked) -> Result<Table, Failure> {
+pub(crate) fn measure(home: &mut Home, options: &RunOptions) -> Result<Table, Failure> {
     let mut table = Table::new(
         "calls",
         "server CPU a call at pipeline 16, against the mean of the empty scripts before and after it",
         &["call", "as", "req/s at 1", "req/s at 16", "cpu us", "x empty", "target", "met", "was"],
     );
-    let mut between = Between { before: empty(home, asked)?, table: &mut table, asked };
-    let whole = asked.only.is_none();
+    let mut between = AlternatingRow { before: empty(home, options)?, table: &mut table, options };
+    let whole = options.only.is_none();
     for (name, form, command) in references(home).into_iter().filter(|_| whole) {
         between.measure(home, name, form, &command, None, None)?;
     }
-    for subject in subjects().iter().filter(|subject| subject.is_wanted(asked)) {
+    for subject in subjects().iter().filter(|subject| subject.is_wanted(options)) {
         for form in [Form::Function, Form::Script] {
             home.renew()?;
             let command = subject.command(home, form)?;
@@ -60,9 +60,9 @@ fn references(home: &Home) -> [(&'static str, &'static str, Vec<String>); 4] {
 }
 
 /// What the empty script costs now.
-pub(crate) fn empty(home: &mut Home, asked: &Asked) -> Result<Cost, Failure> {
+pub(crate) fn empty(home: &mut Home, options: &RunOptions) -> Result<Cost, Failure> {
     let [.., (_, _, command)] = references(home);
-    drive(home, PIPELINE, asked.size(EMPTIES.0, EMPTIES.1), &command)
+    drive(home, PIPELINE, options.size(EMPTIES.0, EMPTIES.1), &command)
 }
 
 /// What a call that only looks is to find.
@@ -73,13 +73,13 @@ fn prepare(home: &mut Home, subject: &Subject) -> Result<(), Failure> {
 }
 
 /// A row of measurements that take turns with the empty script.
-struct Between<'a> {
+struct AlternatingRow<'a> {
     before: Cost,
     table: &'a mut Table,
-    asked: &'a Asked,
+    options: &'a RunOptions,
 }
 
-impl Between<'_> {
+impl AlternatingRow<'_> {
     fn measure(
         &mut self,
         home: &mut Home,
@@ -90,10 +90,10 @@ impl Between<'_> {
         original: Option<f64>,
     ) -> Result<(), Failure> {
         eprint!("{name}, {form}: ");
-        let sizes = self.asked.size(WHOLE, QUICK);
+        let sizes = self.options.size(WHOLE, QUICK);
         let single = drive(home, 1, sizes.single, command)?;
         let piped = drive(home, PIPELINE, sizes.piped, command)?;
-        let after = empty(home, self.asked)?;
+        let after = empty(home, self.options)?;
         let ratio = piped.micros / ((self.before.micros + after.micros) / 2.0);
         self.before = after;
         eprintln!("{:.1} us, {ratio:.2} x empty", piped.micros);

@@ -6,7 +6,7 @@
 
 use redis::Pipeline;
 
-use crate::Asked;
+use crate::RunOptions;
 use crate::home::{Failure, Home};
 use crate::slowlog::longest;
 use crate::table::{Table, Value};
@@ -19,11 +19,11 @@ const BLOCK: usize = 20;
 const ROUNDS: usize = 4;
 
 /// How a chunk is written and the oldest read.
-type Way = (&'static str, fn(&mut Pipeline, &str, usize, &[u8]));
+type ChunkMethod = (&'static str, fn(&mut Pipeline, &str, usize, &[u8]));
 
-const WAYS: [Way; 2] = [("a string, by ranges", in_string), ("a hash of chunks", in_hash)];
+const WAYS: [ChunkMethod; 2] = [("a string, by ranges", in_string), ("a hash of chunks", in_hash)];
 
-pub(crate) fn measure(home: &mut Home, _asked: &Asked) -> Result<Table, Failure> {
+pub(crate) fn measure(home: &mut Home, _asked: &RunOptions) -> Result<Table, Failure> {
     let mut table = Table::new(
         "experiment",
         "a log by plain commands: longest in us (in every round, at all), and bytes an event of 13",

@@ -2,13 +2,13 @@
 //!
 //! A [`Flood`] runs by the server's clock, on two connections that keep it busy: so the calls a key sees are
 //! evenly apart. A paced client would send them in batches, and many events would leave a log at once and
-//! then none. [`Stepped`] calls run by the caller's clock.
+//! then none. [`SteppedFlood`] calls run by the caller's clock.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use redis::{Connection, ConnectionLike, FromRedisValue, Value};
-use tollgate_redis::lua::Names;
+use tollgate_redis::lua::LuaNaming;
 
 use crate::home::{Failure, Home};
 
@@ -26,7 +26,7 @@ pub(crate) struct Flood {
 
 /// What was answered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct FloodFigures {
     pub(crate) calls: f64,
     pub(crate) allowed: f64,
     /// The units found used, over all calls.
@@ -34,7 +34,7 @@ pub(crate) struct Seen {
     pub(crate) seconds: f64,
 }
 
-impl Seen {
+impl FloodFigures {
     fn add(&mut self, reply: Value, count: f64) -> Result<(), Failure> {
         let reply: Vec<i64> = FromRedisValue::from_redis_value(reply)?;
         let &[allowed, _, remaining, ..] = reply.as_slice() else { return Err("a reply too short".into()) };
@@ -64,13 +64,13 @@ impl Flood {
     }
 
     /// Makes the calls for so long.
-    pub(crate) fn run(&self, home: &Home, time: Duration) -> Result<Seen, Failure> {
+    pub(crate) fn run(&self, home: &Home, time: Duration) -> Result<FloodFigures, Failure> {
         let connections: Result<Vec<Connection>, Failure> = (0..CONNECTIONS).map(|_| home.connect()).collect();
         let started = Instant::now();
         let seen = thread::scope(|scope| {
             let start = |(place, connection)| scope.spawn(move || self.send(place, connection, started, time));
             let all: Vec<_> = connections?.into_iter().enumerate().map(start).collect();
-            let mut seen = Seen::default();
+            let mut seen = FloodFigures::default();
             for one in all {
                 let one = one.join().map_err(|_| "a connection's thread has panicked")??;
                 seen.calls += one.calls;
@@ -79,7 +79,7 @@ impl Flood {
             }
             Ok::<_, Failure>(seen)
         })?;
-        Ok(Seen { seconds: started.elapsed().as_secs_f64(), ..seen })
+        Ok(FloodFigures { seconds: started.elapsed().as_secs_f64(), ..seen })
     }
 
     fn send(
@@ -88,8 +88,8 @@ impl Flood {
         mut connection: Connection,
         started: Instant,
         time: Duration,
-    ) -> Result<Seen, Failure> {
-        let mut seen = Seen::default();
+    ) -> Result<FloodFigures, Failure> {
+        let mut seen = FloodFigures::default();
         // Each begins elsewhere, so that a key is not called twice in a row.
         let begin = place * self.batches.len() / CONNECTIONS;
         for batch in self.batches.iter().cycle().skip(begin) {
@@ -105,7 +105,7 @@ impl Flood {
 }
 
 /// Calls at exactly the rate of the limit: on a full log one event leaves and one comes.
-pub(crate) struct Stepped<'a> {
+pub(crate) struct SteppedFlood<'a> {
     connection: Connection,
     keys: &'a [String],
     count: u64,
@@ -115,15 +115,15 @@ pub(crate) struct Stepped<'a> {
 const HOUR: u64 = 3_600_000_000;
 const START: u64 = 1_790_000_000_000_000;
 
-impl<'a> Stepped<'a> {
+impl<'a> SteppedFlood<'a> {
     pub(crate) fn new(home: &Home, keys: &'a [String], count: u64) -> Result<Self, Failure> {
         Ok(Self { connection: home.connect()?, keys, count, made: 0 })
     }
 
     /// Makes so many calls.
-    pub(crate) fn run(&mut self, calls: u64) -> Result<Seen, Failure> {
-        let (call, policy) = (Names::Testing.function("tollgate"), format!("{}/h", self.count));
-        let mut seen = Seen::default();
+    pub(crate) fn run(&mut self, calls: u64) -> Result<FloodFigures, Failure> {
+        let (call, policy) = (LuaNaming::Testing.function("tollgate"), format!("{}/h", self.count));
+        let mut seen = FloodFigures::default();
         let end = self.made + calls;
         let mut order = self.keys.iter().cycle().skip((self.made % self.keys.len() as u64) as usize);
         while self.made < end {

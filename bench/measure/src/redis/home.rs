@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use redis::{Connection, FromRedisValue};
 use tollgate_kit::Server;
-use tollgate_redis::lua::{Names, Script, library};
+use tollgate_redis::lua::{LuaNaming, LuaScript, library};
 
 /// Why a measurement ended.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -19,19 +19,19 @@ pub(crate) struct Home {
     server: Server,
     connection: Connection,
     /// The script that does nothing.
-    pub(crate) empty: Script,
+    pub(crate) empty: LuaScript,
 }
 
 impl Home {
     pub(crate) fn start() -> Result<Self, Failure> {
         let server = Server::start()?;
         let connection = server.connection()?;
-        let empty = Script::new(EMPTY.to_owned());
+        let empty = LuaScript::new(EMPTY.to_owned());
         let mut home = Self { server, connection, empty };
         home.renew()?;
         let mut own = "#!lua name=bench\n".to_owned();
         write!(own, "redis.register_function('{EMPTY_FUNCTION}', function() {EMPTY} end)")?;
-        for library in [library(Names::Plain), library(Names::Testing), &own] {
+        for library in [library(LuaNaming::Plain), library(LuaNaming::Testing), &own] {
             let _: String = home.ask(&["FUNCTION", "LOAD", library])?;
         }
         Ok(home)
@@ -45,7 +45,7 @@ impl Home {
         Ok(self.server.connection()?)
     }
 
-    pub(crate) fn load(&mut self, script: &Script) -> Result<(), Failure> {
+    pub(crate) fn load(&mut self, script: &LuaScript) -> Result<(), Failure> {
         let sha: String = self.ask(&["SCRIPT", "LOAD", &script.text])?;
         if sha == script.sha { Ok(()) } else { Err(format!("the server calls a script {sha}").into()) }
     }

@@ -11,9 +11,9 @@
 
 use std::time::Duration;
 
-use crate::Asked;
+use crate::RunOptions;
 use crate::calls::empty;
-use crate::flood::{Flood, Seen, Stepped};
+use crate::flood::{Flood, FloodFigures, SteppedFlood};
 use crate::home::{Failure, Home};
 use crate::table::{Table, Value};
 
@@ -30,15 +30,15 @@ const TARGET: f64 = 1.2;
 const BYTES_AN_EVENT: f64 = 16.0;
 
 /// What was found at one count.
-struct Found {
-    seen: Seen,
+struct LogFigures {
+    seen: FloodFigures,
     micros: f64,
     /// Of a log as it was left, and the events in it.
     bytes: f64,
     events: f64,
 }
 
-pub(crate) fn measure(home: &mut Home, asked: &Asked) -> Result<Table, Failure> {
+pub(crate) fn measure(home: &mut Home, options: &RunOptions) -> Result<Table, Failure> {
     let mut table = Table::new(
         "logs",
         "sliding, the function, in steady traffic on full logs; `besides` is what is above 16 bytes an event",
@@ -59,16 +59,16 @@ pub(crate) fn measure(home: &mut Home, asked: &Asked) -> Result<Table, Failure> 
     for clock in ["caller", "server"] {
         let mut first = None;
         // The longest takes seconds to fill by the server's clock.
-        let logs = if asked.quick && clock == "server" { LOGS.len() - 1 } else { LOGS.len() };
+        let logs = if options.quick && clock == "server" { LOGS.len() - 1 } else { LOGS.len() };
         for &(count, keys, quick) in LOGS.iter().take(logs) {
             home.flush()?;
-            let keys: Vec<String> = (0..asked.size(keys, quick)).map(|key| format!("tg:{{u:{key:05}}}")).collect();
-            let before = empty(home, asked)?;
+            let keys: Vec<String> = (0..options.size(keys, quick)).map(|key| format!("tg:{{u:{key:05}}}")).collect();
+            let before = empty(home, options)?;
             let found = match clock {
-                "caller" => by_callers_clock(home, asked, count, &keys)?,
-                _ => by_servers_clock(home, asked, count, &keys)?,
+                "caller" => by_callers_clock(home, options, count, &keys)?,
+                _ => by_servers_clock(home, options, count, &keys)?,
             };
-            let ratio = found.micros / ((before.micros + empty(home, asked)?.micros) / 2.0);
+            let ratio = found.micros / ((before.micros + empty(home, options)?.micros) / 2.0);
             let over = ratio / *first.get_or_insert(ratio);
             eprintln!("sliding, {count} events, {clock}'s clock: {:.1} us, {over:.2} over 100", found.micros);
             table.row(row(count, clock, &found, ratio, over));
@@ -78,7 +78,7 @@ pub(crate) fn measure(home: &mut Home, asked: &Asked) -> Result<Table, Failure> 
     Ok(table)
 }
 
-fn row(count: u64, clock: &str, found: &Found, ratio: f64, over: f64) -> Vec<Value> {
+fn row(count: u64, clock: &str, found: &LogFigures, ratio: f64, over: f64) -> Vec<Value> {
     let allowed = found.seen.allowed / found.seen.calls;
     // By shares that differ from those at 100, nothing is told.
     let comparable = clock == "caller" || FAIR.contains(&allowed);
@@ -97,22 +97,22 @@ fn row(count: u64, clock: &str, found: &Found, ratio: f64, over: f64) -> Vec<Val
     ]
 }
 
-fn by_callers_clock(home: &mut Home, asked: &Asked, count: u64, keys: &[String]) -> Result<Found, Failure> {
-    let mut stepped = Stepped::new(home, keys, count)?;
+fn by_callers_clock(home: &mut Home, options: &RunOptions, count: u64, keys: &[String]) -> Result<LogFigures, Failure> {
+    let mut stepped = SteppedFlood::new(home, keys, count)?;
     stepped.run(count * keys.len() as u64)?;
     let started = home.cpu()?;
-    let seen = stepped.run(asked.size(100_000, 25_000))?;
+    let seen = stepped.run(options.size(100_000, 25_000))?;
     let micros = (home.cpu()? - started) / seen.calls;
     let key = keys.first().ok_or("no key")?;
-    Ok(Found { seen, micros, bytes: home.memory_of(key)?, events: count as f64 })
+    Ok(LogFigures { seen, micros, bytes: home.memory_of(key)?, events: count as f64 })
 }
 
-fn by_servers_clock(home: &mut Home, asked: &Asked, count: u64, keys: &[String]) -> Result<Found, Failure> {
+fn by_servers_clock(home: &mut Home, options: &RunOptions, count: u64, keys: &[String]) -> Result<LogFigures, Failure> {
     let trial = Flood::new(keys, &format!("{count}/h"), count, CHARGING).run(home, TRIAL)?;
     let mut rate = trial.calls / trial.seconds;
-    let mut trials = asked.size(TRIALS.0, TRIALS.1);
+    let mut trials = options.size(TRIALS.0, TRIALS.1);
     loop {
-        let found = steady(home, asked, count, keys, rate)?;
+        let found = steady(home, options, count, keys, rate)?;
         trials -= 1;
         if trials == 0 || FAIR.contains(&(found.seen.allowed / found.seen.calls)) {
             return Ok(found);
@@ -122,7 +122,13 @@ fn by_servers_clock(home: &mut Home, asked: &Asked, count: u64, keys: &[String])
 }
 
 /// Steady traffic on a machine that does so many calls a second.
-fn steady(home: &mut Home, asked: &Asked, count: u64, keys: &[String], rate: f64) -> Result<Found, Failure> {
+fn steady(
+    home: &mut Home,
+    options: &RunOptions,
+    count: u64,
+    keys: &[String],
+    rate: f64,
+) -> Result<LogFigures, Failure> {
     home.flush()?;
     let period = count as f64 * keys.len() as f64 / (SHARE * rate);
     let policy = format!("{count}/{:.0}ms", period * 1_000.0);
@@ -132,11 +138,11 @@ fn steady(home: &mut Home, asked: &Asked, count: u64, keys: &[String], rate: f64
     // What was not filled is now.
     flood.run(home, TRIAL)?;
     let started = home.cpu()?;
-    let seen = flood.run(home, asked.size(Duration::from_secs(3), Duration::from_secs(1)))?;
+    let seen = flood.run(home, options.size(Duration::from_secs(3), Duration::from_secs(1)))?;
     let micros = (home.cpu()? - started) / seen.calls;
     let key = keys.first().ok_or("no key")?;
     // The call drops what has left, so that the bytes are those of what is there.
     let reply: Vec<i64> = home.ask(&["FCALL", "tollgate", "1", key, &policy])?;
     let remaining = reply.get(2).copied().ok_or("a reply too short")?;
-    Ok(Found { seen, micros, bytes: home.memory_of(key)?, events: count as f64 - remaining as f64 })
+    Ok(LogFigures { seen, micros, bytes: home.memory_of(key)?, events: count as f64 - remaining as f64 })
 }

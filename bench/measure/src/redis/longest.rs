@@ -4,9 +4,9 @@
 use tollgate_kernel::Policy;
 use tollgate_redis::lua::{algorithms, compact, script};
 
-use crate::Asked;
+use crate::RunOptions;
 use crate::home::{Failure, Home};
-use crate::slowlog::{Longest, longest};
+use crate::slowlog::{LongestCalls, longest};
 use crate::table::{Table, Value};
 
 const EVENTS: usize = 100_000;
@@ -16,7 +16,7 @@ const POLICY: &str = "100000/h";
 /// Microseconds.
 const TARGET: u64 = 1_000;
 
-pub(crate) fn measure(home: &mut Home, asked: &Asked) -> Result<Table, Failure> {
+pub(crate) fn measure(home: &mut Home, options: &RunOptions) -> Result<Table, Failure> {
     let mut table = Table::new(
         "longest",
         "the longest of 100,000 calls by SLOWLOG, in microseconds: if it was so in every round, and at all",
@@ -32,8 +32,8 @@ pub(crate) fn measure(home: &mut Home, asked: &Asked) -> Result<Table, Failure> 
         ("a log grows, function", "FCALL", "tollgate", POLICY, Some(TARGET)),
         ("a log grows, script", "EVALSHA", small.sha.as_str(), compact.as_str(), Some(TARGET)),
     ];
-    let rounds = asked.size(ROUNDS.0, ROUNDS.1);
-    for (name, command, call, policy, target) in ways.into_iter().take(asked.size(3, 2)) {
+    let rounds = options.size(ROUNDS.0, ROUNDS.1);
+    for (name, command, call, policy, target) in ways.into_iter().take(options.size(3, 2)) {
         eprint!("{name}: ");
         home.flush()?;
         let before = home.memory()?;
@@ -59,7 +59,7 @@ pub(crate) fn measure(home: &mut Home, asked: &Asked) -> Result<Table, Failure> 
     Ok(table)
 }
 
-fn row(name: &str, found: Longest, target: Option<u64>) -> Vec<Value> {
+fn row(name: &str, found: LongestCalls, target: Option<u64>) -> Vec<Value> {
     vec![
         Value::text(name),
         Value::number(found.always as f64, 0),

@@ -41,28 +41,28 @@ bench-redis [--quick] [--only WORD] [--experiment] [--json]
   --json         one object instead of tables
 ";
 
-/// What was asked for.
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
-struct Asked {
+struct RunOptions {
     quick: bool,
     only: Option<String>,
     experiment: bool,
     json: bool,
 }
 
-impl Asked {
+impl RunOptions {
     fn read(mut words: impl Iterator<Item = String>) -> Option<Self> {
-        let mut asked = Self::default();
+        let mut options = Self::default();
         while let Some(word) = words.next() {
             match word.as_str() {
-                "--quick" => asked.quick = true,
-                "--experiment" => asked.experiment = true,
-                "--json" => asked.json = true,
-                "--only" => asked.only = Some(words.next()?),
+                "--quick" => options.quick = true,
+                "--experiment" => options.experiment = true,
+                "--json" => options.json = true,
+                "--only" => options.only = Some(words.next()?),
                 _ => return None,
             }
         }
-        Some(asked)
+        Some(options)
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -76,17 +76,17 @@ impl Asked {
 }
 
 /// A part of the run, by its name.
-type Part = (&'static str, fn(&mut Home, &Asked) -> Result<Table, Failure>);
+type Part = (&'static str, fn(&mut Home, &RunOptions) -> Result<Table, Failure>);
 
 const PARTS: &[Part] =
     &[("calls", calls::measure), ("logs", logs::measure), ("longest", longest::measure), ("bytes", bytes::measure)];
 
 fn main() -> ExitCode {
-    let Some(asked) = Asked::read(std::env::args().skip(1)) else {
+    let Some(options) = RunOptions::read(std::env::args().skip(1)) else {
         eprint!("{HELP}");
         return ExitCode::from(2);
     };
-    match run(&asked) {
+    match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");
@@ -95,22 +95,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(asked: &Asked) -> Result<(), Failure> {
+fn run(options: &RunOptions) -> Result<(), Failure> {
     let mut home = Home::start()?;
     let mut tables = Vec::new();
-    let parts: &[Part] = if asked.experiment { &[("experiment", experiment::measure)] } else { PARTS };
+    let parts: &[Part] = if options.experiment { &[("experiment", experiment::measure)] } else { PARTS };
     for (name, measure) in parts {
         // The calls are chosen one by one.
-        let chosen = || subjects::subjects().iter().any(|subject| subject.is_wanted(asked));
-        if asked.experiment || asked.wants(name) || *name == "calls" && chosen() {
-            let table = measure(&mut home, asked)?;
-            if !asked.json {
+        let chosen = || subjects::subjects().iter().any(|subject| subject.is_wanted(options));
+        if options.experiment || options.wants(name) || *name == "calls" && chosen() {
+            let table = measure(&mut home, options)?;
+            if !options.json {
                 print!("{table}");
             }
             tables.push(table);
         }
     }
-    if asked.json {
+    if options.json {
         println!("{}", table::json(&tables));
     }
     Ok(())

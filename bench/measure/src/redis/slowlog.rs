@@ -11,12 +11,12 @@ use redis::{Connection, Pipeline, Value};
 use crate::home::{Failure, Home};
 
 /// Microseconds; shorter calls are not noted.
-const FLOOR: u64 = 50;
+const MIN_MICROS: u64 = 50;
 
 /// Microseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Longest {
-    /// Of calls that were so long in every round; at most [`FLOOR`] if nothing was.
+pub(crate) struct LongestCalls {
+    /// Of calls that were so long in every round; at most [`MIN_MICROS`] if nothing was.
     pub(crate) always: u64,
     /// Of all calls.
     pub(crate) once: u64,
@@ -34,11 +34,11 @@ pub(crate) fn longest(
     rounds: usize,
     blocks: usize,
     fill: impl Fn(&mut Pipeline, usize, usize),
-) -> Result<Longest, Failure> {
-    noting(home, &FLOOR.to_string())?;
+) -> Result<LongestCalls, Failure> {
+    noting(home, &MIN_MICROS.to_string())?;
     let mut connection = home.connect()?;
     let mut least: BTreeMap<usize, u64> = BTreeMap::new();
-    let mut once = FLOOR;
+    let mut once = MIN_MICROS;
     for round in 0..rounds {
         let _: String = home.ask(&["SLOWLOG", "RESET"])?;
         send(&mut connection, blocks, |pipe, block| fill(pipe, round, block))?;
@@ -53,8 +53,8 @@ pub(crate) fn longest(
     }
     noting(home, "-1")?;
     let longest = least.into_iter().max_by_key(|&(_, micros)| micros);
-    let (block, always) = longest.unwrap_or((0, FLOOR));
-    Ok(Longest { always, once, block })
+    let (block, always) = longest.unwrap_or((0, MIN_MICROS));
+    Ok(LongestCalls { always, once, block })
 }
 
 fn noting(home: &mut Home, least: &str) -> Result<(), Failure> {

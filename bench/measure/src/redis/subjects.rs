@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use tollgate_kernel::Policy;
 use tollgate_redis::lua::{algorithms, compact, dialect_script, script};
 
-use crate::Asked;
+use crate::RunOptions;
 use crate::home::{Failure, Home};
 
 /// How a subject is called.
@@ -76,8 +76,8 @@ impl Subject {
     }
 
     /// Whether somebody asked for it.
-    pub(crate) fn is_wanted(&self, asked: &Asked) -> bool {
-        asked.wants(&self.name) || asked.wants(self.call)
+    pub(crate) fn is_wanted(&self, options: &RunOptions) -> bool {
+        options.wants(&self.name) || options.wants(self.call)
     }
 
     /// Whether it only looks at what another call has left.

@@ -12,7 +12,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::Failure;
-use crate::histogram::Histogram;
+use crate::histogram::DurationHistogram;
 use crate::replies::{self, Form};
 use crate::request::{Batch, Numbers};
 
@@ -25,13 +25,13 @@ const SILENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Tally {
     pub(crate) replies: u64,
     pub(crate) allowed: u64,
-    pub(crate) histogram: Histogram,
+    pub(crate) histogram: DurationHistogram,
     pub(crate) elapsed: Duration,
 }
 
 impl Tally {
     fn new() -> Self {
-        Self { replies: 0, allowed: 0, histogram: Histogram::new(), elapsed: Duration::ZERO }
+        Self { replies: 0, allowed: 0, histogram: DurationHistogram::new(), elapsed: Duration::ZERO }
     }
 }
 
@@ -39,7 +39,7 @@ impl Tally {
 pub(crate) struct Driver {
     poll: Poll,
     events: Events,
-    lines: Vec<Line>,
+    lines: Vec<BatchConnection>,
     numbers: Numbers,
     /// When to come to an end instead of sending more.
     ending: bool,
@@ -51,13 +51,13 @@ impl Driver {
         addr: SocketAddr,
         connections: usize,
         batch: &Batch,
-        expected: Expected,
+        expected: ExpectedReplies,
         numbers: Numbers,
     ) -> Result<Self, Failure> {
         let poll = Poll::new()?;
         let mut lines = Vec::with_capacity(connections);
         for place in 0..connections {
-            let mut line = Line::connect(addr, batch.clone(), expected)?;
+            let mut line = BatchConnection::connect(addr, batch.clone(), expected)?;
             poll.registry().register(&mut line.stream, Token(place), Interest::READABLE | Interest::WRITABLE)?;
             lines.push(line);
         }
@@ -115,19 +115,19 @@ impl Driver {
 
 /// What comes back for a batch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedReplies {
     pub(crate) form: Form,
     pub(crate) replies: usize,
 }
 
 /// One connection.
-struct Line {
+struct BatchConnection {
     stream: TcpStream,
     batch: Batch,
     /// Bytes of the batch that were sent.
     written: usize,
     sent: Instant,
-    expected: Expected,
+    expected: ExpectedReplies,
     buffer: Vec<u8>,
     /// Bytes of replies to this batch, and lines in them.
     filled: usize,
@@ -135,8 +135,8 @@ struct Line {
     is_waiting: bool,
 }
 
-impl Line {
-    fn connect(addr: SocketAddr, batch: Batch, expected: Expected) -> Result<Self, Failure> {
+impl BatchConnection {
+    fn connect(addr: SocketAddr, batch: Batch, expected: ExpectedReplies) -> Result<Self, Failure> {
         let stream = std::net::TcpStream::connect(addr)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
@@ -207,7 +207,7 @@ impl Line {
 
     fn complete(&mut self, tally: &mut Tally) -> Result<Instant, Failure> {
         let now = Instant::now();
-        let Expected { form, replies } = self.expected;
+        let ExpectedReplies { form, replies } = self.expected;
         let allowed = replies::read(self.received(), form, replies).ok_or_else(|| self.unexpected("other replies"))?;
         tally.replies += replies as u64;
         tally.allowed += allowed as u64;
@@ -220,7 +220,7 @@ impl Line {
     }
 
     fn unexpected(&self, found: &str) -> Failure {
-        let Expected { form, replies } = self.expected;
+        let ExpectedReplies { form, replies } = self.expected;
         let received = String::from_utf8_lossy(self.received());
         let shown: String = received.chars().take(200).collect();
         format!("expected {replies} replies of the form {form:?}, found {found}: {shown:?}").into()
@@ -252,7 +252,7 @@ mod tests {
 
     fn start(addr: SocketAddr, form: Form) -> Driver {
         let batch = Batch::new(&["PING"], 4);
-        Driver::start(addr, 1, &batch, Expected { form, replies: 4 }, Numbers::random(10)).unwrap()
+        Driver::start(addr, 1, &batch, ExpectedReplies { form, replies: 4 }, Numbers::random(10)).unwrap()
     }
 
     #[test]

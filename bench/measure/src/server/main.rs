@@ -52,9 +52,9 @@ bench-server [FLAGS]
   --nodelay PATH
 ";
 
-/// What was asked for.
+/// The options of a run.
 #[derive(Clone, Debug)]
-struct Asked {
+struct RunOptions {
     quick: bool,
     json: bool,
     only: Option<String>,
@@ -66,9 +66,9 @@ struct Asked {
     nodelay: Option<PathBuf>,
 }
 
-impl Asked {
+impl RunOptions {
     fn read(mut words: impl Iterator<Item = String>) -> Option<Self> {
-        let mut asked = Self {
+        let mut options = Self {
             quick: false,
             json: false,
             only: None,
@@ -81,22 +81,22 @@ impl Asked {
         };
         while let Some(word) = words.next() {
             match word.as_str() {
-                "--quick" => (asked.quick, asked.rounds, asked.time) = (true, 1, Duration::from_millis(300)),
-                "--json" => asked.json = true,
-                "--only" => asked.only = Some(words.next()?),
-                "--rounds" => asked.rounds = words.next()?.parse().ok().filter(|&rounds| rounds > 0)?,
+                "--quick" => (options.quick, options.rounds, options.time) = (true, 1, Duration::from_millis(300)),
+                "--json" => options.json = true,
+                "--only" => options.only = Some(words.next()?),
+                "--rounds" => options.rounds = words.next()?.parse().ok().filter(|&rounds| rounds > 0)?,
                 "--seconds" => {
                     let seconds: f64 = words.next()?.parse().ok().filter(|&seconds| seconds > 0.0)?;
-                    asked.time = Duration::try_from_secs_f64(seconds).ok()?;
+                    options.time = Duration::try_from_secs_f64(seconds).ok()?;
                 }
-                "--serve" => asked.serve = words.next()?,
-                "--tollgate" => asked.tollgate = Some(words.next()?.into()),
-                "--throttlecrab" => asked.throttlecrab = Some(words.next()?.into()),
-                "--nodelay" => asked.nodelay = Some(words.next()?.into()),
+                "--serve" => options.serve = words.next()?,
+                "--tollgate" => options.tollgate = Some(words.next()?.into()),
+                "--throttlecrab" => options.throttlecrab = Some(words.next()?.into()),
+                "--nodelay" => options.nodelay = Some(words.next()?.into()),
                 _ => return None,
             }
         }
-        Some(asked)
+        Some(options)
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -105,13 +105,13 @@ impl Asked {
 }
 
 fn main() -> ExitCode {
-    let Some(asked) = Asked::read(std::env::args().skip(1)) else {
+    let Some(options) = RunOptions::read(std::env::args().skip(1)) else {
         eprint!("{HELP}");
         return ExitCode::from(2);
     };
-    match rounds::run(&asked) {
+    match rounds::run(&options) {
         Ok(all) => {
-            report::print(&asked, &all);
+            report::print(&options, &all);
             ExitCode::SUCCESS
         }
         Err(failure) => {

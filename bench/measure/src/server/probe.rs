@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::Failure;
-use crate::driver::Expected;
+use crate::driver::ExpectedReplies;
 use crate::replies;
 use crate::request::Batch;
 use crate::subjects::{COUNT, KEYS, Subject};
@@ -25,7 +25,7 @@ pub(crate) fn pings(mut stream: TcpStream) -> bool {
 /// says, and what comes back to it meanwhile, but not everything.
 pub(crate) fn verify(addr: SocketAddr, subject: &Subject) -> Result<(), Failure> {
     let wrong = |what: &str, found: String| -> Failure { format!("expected {what}, found {found}").into() };
-    let expected = Expected { form: subject.form, replies: ASKED };
+    let expected = ExpectedReplies { form: subject.form, replies: ASKED };
     let received = ask(addr, subject.words, expected)?;
     let first: Vec<i64> = received.lines().take(subject.form.lines()).filter_map(integer).collect();
     if !first.starts_with(subject.first) {
@@ -46,7 +46,7 @@ pub(crate) fn verify(addr: SocketAddr, subject: &Subject) -> Result<(), Failure>
 }
 
 /// Sends a batch on one key and reads all replies.
-fn ask(addr: SocketAddr, words: &[&str], expected: Expected) -> Result<String, Failure> {
+fn ask(addr: SocketAddr, words: &[&str], expected: ExpectedReplies) -> Result<String, Failure> {
     let mut stream = TcpStream::connect(addr)?;
     stream.set_read_timeout(Some(BOUND))?;
     let mut batch = Batch::new(words, expected.replies);

@@ -19,7 +19,7 @@ const PORTS_TRIED: usize = 8;
 
 /// How a server is started.
 #[derive(Clone, Debug)]
-pub(crate) struct Recipe {
+pub(crate) struct ServerCommand {
     pub(crate) program: PathBuf,
     /// `PORT` in them is replaced, and `FOLDER` by one of its own.
     pub(crate) args: Vec<String>,
@@ -37,11 +37,11 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts it, and returns when it answers PING and the port is its own.
-    pub(crate) fn start(recipe: &Recipe) -> Result<Self, Failure> {
+    pub(crate) fn start(server_command: &ServerCommand) -> Result<Self, Failure> {
         let mut failure: Failure = "no port was tried".into();
         for _ in 0..PORTS_TRIED {
             let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            let mut process = Self::spawn(recipe, port)?;
+            let mut process = Self::spawn(server_command, port)?;
             match process.wait() {
                 Ok(()) => return Ok(process),
                 Err(error) if process.log().contains("in use") => failure = error,
@@ -59,24 +59,26 @@ impl Process {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    fn spawn(recipe: &Recipe, port: u16) -> Result<Self, Failure> {
+    fn spawn(server_command: &ServerCommand, port: u16) -> Result<Self, Failure> {
         let folder = std::env::temp_dir().join(format!("tollgate-bench-{}-{port}", std::process::id()));
         fs::create_dir_all(&folder)?;
         let log = fs::File::create(folder.join("log"))?;
-        let mut command = Command::new(&recipe.program);
+        let mut command = Command::new(&server_command.program);
         let own = folder.display().to_string();
-        command.args(recipe.args.iter().map(|word| word.replace("PORT", &port.to_string()).replace("FOLDER", &own)));
+        command.args(
+            server_command.args.iter().map(|word| word.replace("PORT", &port.to_string()).replace("FOLDER", &own)),
+        );
         // Whatever it keeps for its user is not to replace what that user has.
         for home in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"] {
             command.env(home, &folder);
         }
-        command.envs(recipe.preload.iter().map(|library| ("LD_PRELOAD", library)));
+        command.envs(server_command.preload.iter().map(|library| ("LD_PRELOAD", library)));
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         match command.spawn() {
             Ok(child) => Ok(Self { child, port, folder }),
             Err(error) => {
                 fs::remove_dir_all(&folder)?;
-                Err(format!("{}: {error}", recipe.program.display()).into())
+                Err(format!("{}: {error}", server_command.program.display()).into())
             }
         }
     }

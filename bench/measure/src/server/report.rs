@@ -1,7 +1,7 @@
 //! What was measured: two tables for people, an object for programs.
 
-use crate::Asked;
-use crate::rounds::{CONNECTIONS, Measured, PIPELINES};
+use crate::RunOptions;
+use crate::rounds::{CONNECTIONS, PIPELINES, SubjectFigures};
 use crate::subjects::{INCR, KEYS};
 use crate::table::{self, Table, Value};
 use crate::targets::{DRIVER_FULL, judge};
@@ -9,21 +9,21 @@ use crate::targets::{DRIVER_FULL, judge};
 /// Processors that others may take before figures are doubtful.
 const OTHERS: f64 = 0.15;
 
-pub(crate) fn print(asked: &Asked, all: &[Measured]) {
-    let mut tables: Vec<Table> = PIPELINES.iter().map(|&pipeline| figures(asked, all, pipeline)).collect();
-    tables.push(targets(asked, all));
-    if asked.json {
+pub(crate) fn print(options: &RunOptions, all: &[SubjectFigures]) {
+    let mut tables: Vec<Table> = PIPELINES.iter().map(|&pipeline| figures(options, all, pipeline)).collect();
+    tables.push(targets(options, all));
+    if options.json {
         println!("{}", table::json(&tables));
     } else {
         tables.iter().for_each(|table| print!("{table}"));
     }
 }
 
-fn figures(asked: &Asked, all: &[Measured], pipeline: usize) -> Table {
+fn figures(options: &RunOptions, all: &[SubjectFigures], pipeline: usize) -> Table {
     let name = if pipeline == 1 { "pipeline 1" } else { "pipeline 16" };
     let about = format!(
         "{CONNECTIONS} connections, {KEYS} keys; median of {} x {:?}; x INCR: over its mean before and after",
-        asked.rounds, asked.time
+        options.rounds, options.time
     );
     let columns = &[
         "server",
@@ -69,7 +69,7 @@ fn figures(asked: &Asked, all: &[Measured], pipeline: usize) -> Table {
     table
 }
 
-fn targets(asked: &Asked, all: &[Measured]) -> Table {
+fn targets(options: &RunOptions, all: &[SubjectFigures]) -> Table {
     let mut table =
         Table::new("targets", "of this run, by ratios to INCR", &["target", "found", "bound", "of", "verdict", "why"]);
     for verdict in judge(all) {
@@ -82,7 +82,7 @@ fn targets(asked: &Asked, all: &[Measured]) -> Table {
             Value::text(&verdict.note),
         ]);
     }
-    if asked.quick {
+    if options.quick {
         table.note("quick: one short round, which says whether it runs and not how fast".to_owned());
     }
     let others = all.iter().map(|measured| measured.median(|figures| figures.others_busy)).fold(0.0, f64::max);
@@ -90,7 +90,7 @@ fn targets(asked: &Asked, all: &[Measured]) -> Table {
         table
             .note(format!("others kept up to {others:.2} processors busy meanwhile: measure again when they are idle"));
     }
-    if asked.nodelay.is_none() && asked.wants("throttlecrab") {
+    if options.nodelay.is_none() && options.wants("throttlecrab") {
         table.note("no C compiler, so no TCP_NODELAY for throttlecrab-server, and no target that needs it".to_owned());
     }
     table

@@ -1,5 +1,7 @@
 //! A batch of requests, encoded once; before it is sent again only the digits of its keys are written.
 
+use tollgate_random::Rng;
+
 /// Where the key's number goes in a word of a command.
 pub(crate) const NUMBER: &str = "NUMBER";
 /// Digits of a number, so that every request is as long as the others.
@@ -51,15 +53,15 @@ impl Batch {
 /// Numbers below a bound, the same in every run.
 #[derive(Clone, Debug)]
 pub(crate) enum Numbers {
-    /// All as likely, by Marsaglia's xorshift.
-    Random { state: u64, below: u64 },
+    /// All as likely.
+    Random { rng: Rng, below: u64 },
     /// One after the other.
     InTurn { last: u32, below: u32 },
 }
 
 impl Numbers {
     pub(crate) fn random(below: u32) -> Self {
-        Self::Random { state: 0x9e37_79b9_7f4a_7c15, below: below.into() }
+        Self::Random { rng: Rng::new(0), below: below.into() }
     }
 
     pub(crate) fn in_turn(below: u32) -> Self {
@@ -68,12 +70,9 @@ impl Numbers {
 
     pub(crate) fn next(&mut self) -> u32 {
         match self {
-            Self::Random { state, below } => {
-                *state ^= *state << 13;
-                *state ^= *state >> 7;
-                *state ^= *state << 17;
+            Self::Random { rng, below } => {
                 // The upper half, scaled: cheaper than a division.
-                (((*state >> 32) * *below) >> 32) as u32
+                (((rng.next_u64() >> 32) * *below) >> 32) as u32
             }
             Self::InTurn { last, below } => {
                 *last = (*last + 1) % *below;

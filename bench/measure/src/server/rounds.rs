@@ -7,12 +7,12 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::driver::{Driver, Expected};
-use crate::histogram::Histogram;
+use crate::driver::{Driver, ExpectedReplies};
+use crate::histogram::DurationHistogram;
 use crate::probe::verify;
 use crate::request::{Batch, Numbers};
-use crate::subjects::{Home, INCR, KEYS, Running, SUBJECTS, Subject};
-use crate::{Asked, Failure, cpu};
+use crate::subjects::{Home, INCR, KEYS, RunningServer, SUBJECTS, Subject};
+use crate::{Failure, RunOptions, cpu};
 
 pub(crate) const CONNECTIONS: usize = 50;
 pub(crate) const PIPELINES: [usize; 2] = [1, 16];
@@ -34,7 +34,7 @@ pub(crate) struct Figures {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) allowed: f64,
-    pub(crate) histogram: Histogram,
+    pub(crate) histogram: DurationHistogram,
 }
 
 /// A measurement over the mean of its two neighbours of INCR.
@@ -46,7 +46,7 @@ pub(crate) struct Ratios {
 }
 
 /// All measurements of one subject at one pipeline.
-pub(crate) struct Measured {
+pub(crate) struct SubjectFigures {
     pub(crate) subject: &'static Subject,
     pub(crate) pipeline: usize,
     pub(crate) figures: Vec<Figures>,
@@ -54,7 +54,7 @@ pub(crate) struct Measured {
     pub(crate) ratios: Vec<Ratios>,
 }
 
-impl Measured {
+impl SubjectFigures {
     pub(crate) fn median(&self, of: impl Fn(&Figures) -> f64) -> f64 {
         median(self.figures.iter().map(of).collect())
     }
@@ -71,22 +71,23 @@ impl Measured {
 
     /// A share of the latencies of all measurements together, in microseconds.
     pub(crate) fn overall(&self, share: f64) -> f64 {
-        let mut all = Histogram::new();
+        let mut all = DurationHistogram::new();
         self.figures.iter().for_each(|figures| all.merge(&figures.histogram));
         micros(all.at(share))
     }
 }
 
 /// Everything that was asked for, INCR first.
-pub(crate) fn run(asked: &Asked) -> Result<Vec<Measured>, Failure> {
-    let wanted: Vec<&'static Subject> = SUBJECTS.iter().filter(|subject| is_wanted(subject, asked)).collect();
-    let mut all: Vec<Measured> = std::iter::once(&INCR).chain(wanted.iter().copied()).flat_map(none_yet).collect();
-    let mut progress = Progress::new(asked.rounds, wanted.len());
-    let mut before = visit(&INCR, asked, &mut progress)?;
-    for _ in 0..asked.rounds {
+pub(crate) fn run(options: &RunOptions) -> Result<Vec<SubjectFigures>, Failure> {
+    let wanted: Vec<&'static Subject> = SUBJECTS.iter().filter(|subject| is_wanted(subject, options)).collect();
+    let mut all: Vec<SubjectFigures> =
+        std::iter::once(&INCR).chain(wanted.iter().copied()).flat_map(none_yet).collect();
+    let mut progress = Progress::new(options.rounds, wanted.len());
+    let mut before = visit(&INCR, options, &mut progress)?;
+    for _ in 0..options.rounds {
         for subject in &wanted {
-            let here = visit(subject, asked, &mut progress)?;
-            let after = visit(&INCR, asked, &mut progress)?;
+            let here = visit(subject, options, &mut progress)?;
+            let after = visit(&INCR, options, &mut progress)?;
             let measured = all.iter_mut().filter(|measured| std::ptr::eq(measured.subject, *subject));
             for (measured, (here, (before, after))) in measured.zip(here.into_iter().zip(before.iter().zip(&after))) {
                 measured.ratios.push(ratios(&here, before, after));
@@ -95,7 +96,7 @@ pub(crate) fn run(asked: &Asked) -> Result<Vec<Measured>, Failure> {
             keep(&mut all, std::mem::replace(&mut before, after));
         }
         if wanted.is_empty() {
-            let after = visit(&INCR, asked, &mut progress)?;
+            let after = visit(&INCR, options, &mut progress)?;
             keep(&mut all, std::mem::replace(&mut before, after));
         }
     }
@@ -104,16 +105,21 @@ pub(crate) fn run(asked: &Asked) -> Result<Vec<Measured>, Failure> {
     Ok(all)
 }
 
-fn is_wanted(subject: &Subject, asked: &Asked) -> bool {
-    asked.wants(subject.name) && (subject.home != Home::ThrottlecrabForced || asked.nodelay.is_some())
+fn is_wanted(subject: &Subject, options: &RunOptions) -> bool {
+    options.wants(subject.name) && (subject.home != Home::ThrottlecrabForced || options.nodelay.is_some())
 }
 
-fn none_yet(subject: &'static Subject) -> impl Iterator<Item = Measured> {
-    PIPELINES.into_iter().map(move |pipeline| Measured { subject, pipeline, figures: Vec::new(), ratios: Vec::new() })
+fn none_yet(subject: &'static Subject) -> impl Iterator<Item = SubjectFigures> {
+    PIPELINES.into_iter().map(move |pipeline| SubjectFigures {
+        subject,
+        pipeline,
+        figures: Vec::new(),
+        ratios: Vec::new(),
+    })
 }
 
 /// Files a visit of INCR, which stands first.
-fn keep(all: &mut [Measured], visit: Vec<Figures>) {
+fn keep(all: &mut [SubjectFigures], visit: Vec<Figures>) {
     all.iter_mut().zip(visit).for_each(|(measured, figures)| measured.figures.push(figures));
 }
 
@@ -123,25 +129,25 @@ fn ratios(here: &Figures, before: &Figures, after: &Figures) -> Ratios {
 }
 
 /// Starts a server, measures it at every pipeline, and ends it.
-fn visit(subject: &Subject, asked: &Asked, progress: &mut Progress) -> Result<Vec<Figures>, Failure> {
+fn visit(subject: &Subject, options: &RunOptions, progress: &mut Progress) -> Result<Vec<Figures>, Failure> {
     progress.next(subject.name);
     let measure = || -> Result<Vec<Figures>, Failure> {
-        let server = Running::start(subject.home, asked)?;
+        let server = RunningServer::start(subject.home, options)?;
         verify(server.addr(), subject)?;
         fill(&server, subject)?;
-        PIPELINES.into_iter().map(|pipeline| measure(&server, subject, pipeline, asked.time)).collect()
+        PIPELINES.into_iter().map(|pipeline| measure(&server, subject, pipeline, options.time)).collect()
     };
     measure().map_err(|failure| format!("{}: {failure}", subject.name).into())
 }
 
-fn fill(server: &Running, subject: &Subject) -> Result<(), Failure> {
+fn fill(server: &RunningServer, subject: &Subject) -> Result<(), Failure> {
     let (pipeline, bound) = FILL;
     let mut driver = drive(server, subject, pipeline, Numbers::in_turn(KEYS))?;
     driver.run(KEYS.into(), bound)?;
     driver.finish()
 }
 
-fn measure(server: &Running, subject: &Subject, pipeline: usize, time: Duration) -> Result<Figures, Failure> {
+fn measure(server: &RunningServer, subject: &Subject, pipeline: usize, time: Duration) -> Result<Figures, Failure> {
     let mut driver = drive(server, subject, pipeline, Numbers::random(KEYS))?;
     driver.run(u64::MAX, WARM)?;
     let used = || Ok::<_, Failure>((cpu::used(server.pid())?, cpu::used(std::process::id())?, cpu::used_by_all()?));
@@ -170,9 +176,15 @@ fn measure(server: &Running, subject: &Subject, pipeline: usize, time: Duration)
     })
 }
 
-fn drive(server: &Running, subject: &Subject, pipeline: usize, numbers: Numbers) -> Result<Driver, Failure> {
+fn drive(server: &RunningServer, subject: &Subject, pipeline: usize, numbers: Numbers) -> Result<Driver, Failure> {
     let batch = Batch::new(subject.words, pipeline);
-    Driver::start(server.addr(), CONNECTIONS, &batch, Expected { form: subject.form, replies: pipeline }, numbers)
+    Driver::start(
+        server.addr(),
+        CONNECTIONS,
+        &batch,
+        ExpectedReplies { form: subject.form, replies: pipeline },
+        numbers,
+    )
 }
 
 fn micros(nanos: u64) -> f64 {

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use tollgate_kit::Server;
-use tollgate_redis::lua::{Names, library};
+use tollgate_redis::lua::{LuaNaming, library};
 
-use crate::process::{Process, Recipe};
+use crate::process::{Process, ServerCommand};
 use crate::replies::Form;
-use crate::{Asked, Failure};
+use crate::{Failure, RunOptions};
 
 /// Keys of the load; the number after the last is for what is not load.
 pub(crate) const KEYS: u32 = 100_000;
@@ -92,33 +92,33 @@ pub(crate) static SUBJECTS: &[Subject] = &[
 ];
 
 /// A server that runs until it is dropped.
-pub(crate) enum Running {
+pub(crate) enum RunningServer {
     Redis(Server),
     Other(Process),
 }
 
-impl Running {
-    pub(crate) fn start(home: Home, asked: &Asked) -> Result<Self, Failure> {
+impl RunningServer {
+    pub(crate) fn start(home: Home, options: &RunOptions) -> Result<Self, Failure> {
         match home {
             Home::Redis => {
                 let server = Server::start()?;
                 let mut load = redis::cmd("FUNCTION");
-                load.arg("LOAD").arg(library(Names::Plain)).exec(&mut server.connection()?)?;
+                load.arg("LOAD").arg(library(LuaNaming::Plain)).exec(&mut server.connection()?)?;
                 Ok(Self::Redis(server))
             }
             Home::RedisKept => {
                 let kept = Server::builder().option("appendonly", "yes").option("appendfsync", "everysec");
                 Ok(Self::Redis(kept.start()?))
             }
-            Home::Throttlecrab => Ok(Self::Other(Process::start(&throttlecrab(asked, None)?)?)),
+            Home::Throttlecrab => Ok(Self::Other(Process::start(&throttlecrab(options, None)?)?)),
             Home::ThrottlecrabForced => {
-                let nodelay = given(&asked.nodelay, "--nodelay")?;
-                Ok(Self::Other(Process::start(&throttlecrab(asked, Some(nodelay))?)?))
+                let nodelay = given(&options.nodelay, "--nodelay")?;
+                Ok(Self::Other(Process::start(&throttlecrab(options, Some(nodelay))?)?))
             }
-            Home::Tollgate => Ok(Self::Other(Process::start(&tollgate(asked, "")?)?)),
+            Home::Tollgate => Ok(Self::Other(Process::start(&tollgate(options, "")?)?)),
             Home::TollgateKept => {
                 let data = "--data FOLDER/data --persist journal --fsync everysec";
-                Ok(Self::Other(Process::start(&tollgate(asked, data)?)?))
+                Ok(Self::Other(Process::start(&tollgate(options, data)?)?))
             }
         }
     }
@@ -138,14 +138,14 @@ impl Running {
     }
 }
 
-fn throttlecrab(asked: &Asked, preload: Option<PathBuf>) -> Result<Recipe, Failure> {
+fn throttlecrab(options: &RunOptions, preload: Option<PathBuf>) -> Result<ServerCommand, Failure> {
     let args = words("--redis --redis-host 127.0.0.1 --redis-port PORT");
-    Ok(Recipe { program: given(&asked.throttlecrab, "--throttlecrab")?, args, preload })
+    Ok(ServerCommand { program: given(&options.throttlecrab, "--throttlecrab")?, args, preload })
 }
 
-fn tollgate(asked: &Asked, more: &str) -> Result<Recipe, Failure> {
-    let args = [words("serve --resp 127.0.0.1:PORT --http off"), words(more), words(&asked.serve)].concat();
-    Ok(Recipe { program: given(&asked.tollgate, "--tollgate")?, args, preload: None })
+fn tollgate(options: &RunOptions, more: &str) -> Result<ServerCommand, Failure> {
+    let args = [words("serve --resp 127.0.0.1:PORT --http off"), words(more), words(&options.serve)].concat();
+    Ok(ServerCommand { program: given(&options.tollgate, "--tollgate")?, args, preload: None })
 }
 
 fn words(text: &str) -> Vec<String> {

@@ -3,7 +3,7 @@
 //! Everything is a ratio to INCR in the same minute. Whether a target is met is told and never a failure:
 //! a machine that is busy with something else would fail it.
 
-use crate::rounds::{Measured, Ratios};
+use crate::rounds::{Ratios, SubjectFigures};
 
 /// From here on the driver has no time left, and a faster server shows no more requests.
 pub(crate) const DRIVER_FULL: f64 = 0.9;
@@ -26,7 +26,7 @@ pub(crate) struct Verdict {
 }
 
 /// All targets of which both sides were measured.
-pub(crate) fn judge(all: &[Measured]) -> Vec<Verdict> {
+pub(crate) fn judge(all: &[SubjectFigures]) -> Vec<Verdict> {
     let find = |name: &str, pipeline| all.iter().find(|it| it.subject.name == name && it.pipeline == pipeline);
     let mut verdicts = Vec::new();
     for policy in POLICIES {
@@ -48,7 +48,7 @@ pub(crate) fn judge(all: &[Measured]) -> Vec<Verdict> {
     verdicts
 }
 
-fn as_many_as_incr(measured: &Measured) -> Option<Verdict> {
+fn as_many_as_incr(measured: &SubjectFigures) -> Option<Verdict> {
     let (rate, cpu) = (measured.ratio(rate)?, measured.ratio(|ratios| ratios.cpu)?);
     let is_full = measured.median(|figures| figures.driver_busy) >= DRIVER_FULL;
     let by_cpu = rate < 1.0 && is_full && cpu <= 1.0;
@@ -69,21 +69,21 @@ fn as_many_as_incr(measured: &Measured) -> Option<Verdict> {
     })
 }
 
-fn as_soon_as_incr(measured: &Measured) -> Option<Verdict> {
+fn as_soon_as_incr(measured: &SubjectFigures) -> Option<Verdict> {
     let found = measured.ratio(|ratios| ratios.p99)?;
     let what = format!("{}: p99 x INCR", title(measured));
     Some(Verdict { what, found, bound: ("at most", 1.0), met: found <= 1.0, note: String::new() })
 }
 
 /// With the journal, of what it is without.
-fn while_kept(kept: &Measured, bare: &Measured) -> Option<Verdict> {
+fn while_kept(kept: &SubjectFigures, bare: &SubjectFigures) -> Option<Verdict> {
     let found = kept.ratio(rate)? / bare.ratio(rate)?;
     let what = format!("{}: requests/s x without", title(kept));
     Some(Verdict { what, found, bound: ("at least", KEPT), met: found >= KEPT, note: String::new() })
 }
 
 /// Both were measured beside INCR, so their ratios to it are compared and not their figures.
-fn times_as_many(ours: &Measured, theirs: &Measured) -> Option<Verdict> {
+fn times_as_many(ours: &SubjectFigures, theirs: &SubjectFigures) -> Option<Verdict> {
     let found = ours.ratio(rate)? / theirs.ratio(rate)?;
     let what = format!("{}: requests/s x {}", title(ours), theirs.subject.name);
     Some(Verdict { what, found, bound: ("at least", TIMES), met: found >= TIMES, note: String::new() })
@@ -93,18 +93,18 @@ fn rate(ratios: &Ratios) -> f64 {
     ratios.rate
 }
 
-fn title(measured: &Measured) -> String {
+fn title(measured: &SubjectFigures) -> String {
     format!("{}, pipeline {}", measured.subject.name, measured.pipeline)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::Histogram;
+    use crate::histogram::DurationHistogram;
     use crate::rounds::Figures;
     use crate::subjects::SUBJECTS;
 
-    fn measured(name: &str, pipeline: usize, ratios: Ratios, driver_busy: f64) -> Measured {
+    fn measured(name: &str, pipeline: usize, ratios: Ratios, driver_busy: f64) -> SubjectFigures {
         let subject = SUBJECTS.iter().find(|subject| subject.name == name).unwrap();
         let figures = Figures {
             rate: 0.0,
@@ -116,12 +116,12 @@ mod tests {
             p50: 0.0,
             p99: 0.0,
             allowed: 1.0,
-            histogram: Histogram::new(),
+            histogram: DurationHistogram::new(),
         };
-        Measured { subject, pipeline, figures: vec![figures], ratios: vec![ratios] }
+        SubjectFigures { subject, pipeline, figures: vec![figures], ratios: vec![ratios] }
     }
 
-    fn verdicts(all: &[Measured]) -> Vec<(f64, bool)> {
+    fn verdicts(all: &[SubjectFigures]) -> Vec<(f64, bool)> {
         judge(all).into_iter().map(|verdict| (verdict.found, verdict.met)).collect()
     }
 

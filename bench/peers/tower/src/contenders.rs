@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::{Route, get};
 use tollgate::Gate;
-use tollgate_tower::{ClientIp, Fields, GateLayer};
+use tollgate_tower::{ClientIp, GateLayer, HeaderFields};
 use tower_governor::GovernorLayer;
 use tower_governor::governor::GovernorConfigBuilder;
 
@@ -31,7 +31,7 @@ pub(crate) const CONTENDERS: &[Contender] = &[
         name: TOLLGATE_SILENT,
         what: "Tollgate's layer without header fields",
         refuses: true,
-        build: |case| Ok(handler().layer(tollgate(case)?.headers(Fields::none()))),
+        build: |case| Ok(handler().layer(tollgate(case)?.headers(HeaderFields::none()))),
     },
     Contender {
         name: GOVERNOR_HEADERS,

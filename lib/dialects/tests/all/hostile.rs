@@ -1,28 +1,18 @@
-//! No bytes make a dialect panic, and a call that is read can be run.
+//! No bytes make a dialect panic, and a call that was parsed can be run.
 
-use tollgate_dialects::{DIALECTS, Dialect, RollingOptions, Usage};
+use tollgate_dialects::{ApiCounterUsage, DIALECTS, Dialect, RollingOptions};
 use tollgate_kernel::{KeyState, Policy, Reader, Timestamp, Writer};
+use tollgate_random::Rng;
 
-/// A small generator of its own, so that a failure can be run again.
-struct Random(u64);
+/// Calls that are wrong in some way, or nearly right.
+struct HostileCalls(Rng);
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
+impl HostileCalls {
     fn bytes(&mut self) -> Vec<u8> {
-        (0..self.below(12)).map(|_| self.next() as u8).collect()
+        (0..self.0.below(12)).map(|_| self.0.next_u64() as u8).collect()
     }
 
-    /// Mostly what an argument may look like, with the numbers at which things break.
+    /// Returns an argument that is mostly plausible, often a number at the end of a range.
     fn argument(&mut self) -> Vec<u8> {
         const NUMBERS: &[&str] = &[
             "0",
@@ -59,20 +49,20 @@ impl Random {
             "0x10",
             "99999999999999999999999999999999999999999999",
         ];
-        match self.below(8) {
+        match self.0.below(8) {
             0 => self.bytes(),
             1 => self.limits(),
-            2 => self.next().to_string().into_bytes(),
-            _ => NUMBERS[self.below(NUMBERS.len())].as_bytes().to_vec(),
+            2 => self.0.next_u64().to_string().into_bytes(),
+            _ => self.0.pick(NUMBERS).as_bytes().to_vec(),
         }
     }
 
-    /// An argument that is nearly always an integer, of any size.
+    /// Returns an argument that is nearly always an integer, of any size.
     fn number(&mut self) -> Vec<u8> {
-        if self.below(16) == 0 {
+        if self.0.one_in(16) {
             self.argument()
         } else {
-            (self.next() >> (10 + self.below(54))).to_string().into_bytes()
+            (self.0.next_u64() >> (10 + self.0.index(54))).to_string().into_bytes()
         }
     }
 
@@ -93,24 +83,24 @@ impl Random {
             "1e300",
             "1.0001",
         ];
-        let limits: Vec<String> = (0..1 + self.below(3))
+        let limits: Vec<String> = (0..1 + self.0.below(3))
             .map(|_| {
-                let [a, b, c] = [0; 3].map(|_| NUMBERS[self.below(NUMBERS.len())]);
-                match self.below(4) {
+                let [a, b, c] = [0; 3].map(|_| self.0.pick(NUMBERS));
+                match self.0.below(4) {
                     0 => format!(r#"{{"maxOcurrences":{a},"limitDuration":{b},"durationResolution":{c},"decay":{b}}}"#),
                     _ => format!("[{a},{b},{c}]"),
                 }
             })
             .collect();
         let mut json = format!("[{}]", limits.join(",")).into_bytes();
-        if self.below(6) == 0 {
-            let at = self.below(json.len());
-            json[at] = self.next() as u8;
+        if self.0.one_in(6) {
+            let at = self.0.index(json.len());
+            json[at] = self.0.next_u64() as u8;
         }
         json
     }
 
-    /// Arguments in the number and order of a call that could be right.
+    /// Returns arguments in the number and order of a valid call.
     fn shaped(&mut self, dialect: &Dialect) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let mut keys = vec![self.bytes()];
         let usual = match dialect.name {
@@ -119,16 +109,16 @@ impl Random {
             "token_bucket" | "cl.throttle" => 3,
             _ => 5,
         };
-        let number = if self.below(4) == 0 { self.below(9) } else { usual };
+        let number = if self.0.one_in(4) { self.0.index(9) } else { usual };
         let mut args: Vec<Vec<u8>> = (0..number).map(|_| self.argument()).collect();
         match dialect.name {
             "slot_window" | "ar1" => {
                 args = vec![self.argument(), self.bytes(), self.limits(), self.argument(), self.argument()];
             }
             "rolling" => {
-                keys = (0..1 + self.below(3)).map(|_| self.bytes()).collect();
+                keys = (0..1 + self.0.below(3)).map(|_| self.bytes()).collect();
                 args = (0..3 + 4 * keys.len()).map(|_| self.number()).collect();
-                args[0] = self.below(4).to_string().into_bytes();
+                args[0] = self.0.index(4).to_string().into_bytes();
             }
             "api_counter" => keys = vec![[b"{api:", &self.bytes()[..], b"}"].concat()],
             _ => {}
@@ -137,7 +127,7 @@ impl Random {
     }
 }
 
-/// What a data directory holds of a dialect reads back equal, whatever its limits are and its callers did.
+/// The policy and state of a dialect, as stored in a data directory, read back equal for all limits and calls.
 fn assert_written(policy: &Policy, state: &KeyState) {
     let mut to = Writer::default();
     policy.write(&mut to);
@@ -152,17 +142,17 @@ fn assert_written(policy: &Policy, state: &KeyState) {
 #[test]
 fn no_bytes_make_a_dialect_panic() {
     const TRIES: usize = 60_000;
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut calls = HostileCalls(Rng::new(1));
     for dialect in DIALECTS {
-        let (mut state, mut usage, mut read, mut told) = (KeyState::default(), Usage::default(), 0, 0);
+        let (mut state, mut usage, mut read, mut told) = (KeyState::default(), ApiCounterUsage::default(), 0, 0);
         for _ in 0..TRIES {
-            let (keys, args) = random.shaped(dialect);
+            let (keys, args) = calls.shaped(dialect);
             let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
             let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
             match (dialect.parse)(&keys, &args) {
                 Ok(call) => {
                     read += 1;
-                    let home = Timestamp::saturating(random.next() >> random.below(64));
+                    let home = Timestamp::saturating(calls.0.next_u64() >> calls.0.below(64));
                     for _ in 0..3 {
                         if let Ok(outcome) = call.run_with(&mut state, &mut usage, home)
                             && let Some(decision) = outcome.decision
@@ -180,22 +170,22 @@ fn no_bytes_make_a_dialect_panic() {
                 }
             }
         }
-        // Tests of the test: enough of it got past the parser.
+        // Enough of the calls got past the parser for the test to mean something.
         assert!(read > TRIES / 1_000 && told > read, "{}: {read} read, {told} told", dialect.name);
     }
 }
 
 #[test]
 fn no_bytes_make_the_options_panic() {
-    let mut random = Random(42);
+    let mut rng = Rng::new(42);
     let good = br#"{"interval":1000,"maxInInterval":10,"minDifference":100,"buckets":1000,"limits":[{"interval":1}]}"#;
     for _ in 0..20_000 {
         let mut json = good.to_vec();
-        for _ in 0..1 + random.below(4) {
-            let at = random.below(json.len());
-            json[at] = random.next() as u8;
+        for _ in 0..1 + rng.below(4) {
+            let at = rng.index(json.len());
+            json[at] = rng.next_u64() as u8;
         }
-        let _ = RollingOptions::from_json(&json).map(|options| options.call(b"id", random.next(), Timestamp::MAX));
+        let _ = RollingOptions::from_json(&json).map(|options| options.call(b"id", rng.next_u64(), Timestamp::MAX));
     }
 }
 

@@ -1,23 +1,9 @@
 //! Dialects against slow models written from the definitions, where the vectors are too few: on
-//! grids that are no whole microseconds, and over several limits at once.
+//! grids that are not whole microseconds, and over several limits at once.
 
 use tollgate_dialects::{Dialect, find};
 use tollgate_kernel::{KeyState, Timestamp};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-
-    fn one_of(&mut self, values: &[u64]) -> u64 {
-        values[self.below(values.len() as u64) as usize]
-    }
-}
+use tollgate_random::Rng;
 
 fn ask(dialect: &Dialect, state: &mut KeyState, keys: &[String], args: &[String]) -> String {
     let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
@@ -26,7 +12,7 @@ fn ask(dialect: &Dialect, state: &mut KeyState, keys: &[String], args: &[String]
     call.run(state, Timestamp::default()).unwrap().to_string()
 }
 
-/// One limit of the rolling model. Entry times are in microseconds times buckets, to be whole.
+/// One limit of the rolling model. Entry times are in microseconds times buckets, so that they are whole numbers.
 struct Rolling {
     interval: i128,
     max: i128,
@@ -103,29 +89,29 @@ fn roll(limits: &mut [Rolling], mode: u64, n: i128, now: i128) -> String {
 #[test]
 fn rolling_is_its_definition_on_any_grid() {
     let dialect = find("rolling").unwrap();
-    let mut random = Random(7);
+    let mut rng = Rng::new(7);
     for _ in 0..400 {
-        let mut limits: Vec<Rolling> = (0..1 + random.below(3))
+        let mut limits: Vec<Rolling> = (0..1 + rng.below(3))
             .map(|_| Rolling {
-                interval: random.one_of(&[1, 7, 100, 1_000, 1_001, 60_000]).into(),
-                max: (1 + random.below(9)).into(),
-                spacing: random.one_of(&[0, 0, 1, 30, 2_000]).into(),
-                buckets: random.one_of(&[1, 2, 3, 7, 10, 999, 10_000]).into(),
+                interval: rng.pick(&[1, 7, 100, 1_000, 1_001, 60_000]).into(),
+                max: (1 + rng.below(9)).into(),
+                spacing: rng.pick(&[0, 0, 1, 30, 2_000]).into(),
+                buckets: rng.pick(&[1, 2, 3, 7, 10, 999, 10_000]).into(),
                 entries: Vec::new(),
                 last: None,
             })
             .collect();
         let keys: Vec<String> = (0..limits.len()).map(|index| format!("{index}:id")).collect();
-        let (mode, mut now, mut state) = (random.below(3), 1_700_000_000_000_000, KeyState::default());
+        let (mode, mut now, mut state) = (rng.below(3), 1_700_000_000_000_000, KeyState::default());
         for _ in 0..200 {
-            let (pause, n) = (random.one_of(&[0, 1, 2, 40, 300, 1_000, 90_000]), 1 + random.below(6));
-            now += random.below(1 + pause);
+            let (pause, n) = (rng.pick(&[0, 1, 2, 40, 300, 1_000, 90_000]), 1 + rng.below(6));
+            now += rng.below(1 + pause);
             let mut args = vec![mode.to_string(), n.to_string(), now.to_string()];
             args.extend(limits.iter().map(|limit| limit.spacing.to_string()));
             args.extend(limits.iter().map(|limit| limit.max.to_string()));
             args.extend(limits.iter().map(|limit| (limit.interval as f64 / limit.buckets as f64).to_string()));
             args.extend(limits.iter().map(|limit| limit.buckets.to_string()));
-            // In uniform mode the excess of one call may be what the next one still carries.
+            // In uniform mode the excess of one call may still count in the next one.
             let told = ask(dialect, &mut state, &keys, &args);
             assert_eq!(told, roll(&mut limits, mode, n.into(), now.into()), "{args:?}");
         }
@@ -150,21 +136,21 @@ impl Slots {
 #[test]
 fn slot_window_is_its_definition_over_several_limits() {
     let dialect = find("slot_window").unwrap();
-    let mut random = Random(11);
+    let mut rng = Rng::new(11);
     for _ in 0..300 {
-        let mut limits: Vec<Slots> = (0..1 + random.below(3))
+        let mut limits: Vec<Slots> = (0..1 + rng.below(3))
             .map(|_| {
-                let resolution = 1 + random.below(9);
-                let duration = resolution + random.below(60);
-                Slots { max: 1 + random.below(6), duration, resolution, slots: Vec::new() }
+                let resolution = 1 + rng.below(9);
+                let duration = resolution + rng.below(60);
+                Slots { max: 1 + rng.below(6), duration, resolution, slots: Vec::new() }
             })
             .collect();
         let rows: Vec<_> =
             limits.iter().map(|limit| format!("[{},{},{}]", limit.max, limit.duration, limit.resolution)).collect();
         let (json, mut now, mut state) = (format!("[{}]", rows.join(",")), 1_000, KeyState::default());
         for _ in 0..150 {
-            now += random.one_of(&[0, 0, 1, 3, 20, 90]);
-            let count = random.one_of(&[0, 1, 1, 1, 2, 5]);
+            now += rng.pick(&[0, 0, 1, 3, 20, 90]);
+            let count = rng.pick(&[0, 1, 1, 1, 2, 5]);
             for limit in &mut limits {
                 limit.slots.extend((0..count).map(|_| now / limit.resolution));
             }

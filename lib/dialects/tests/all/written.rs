@@ -1,12 +1,11 @@
-//! Each dialect's policies and the states of its keys as words, by an example each; `hostile.rs` tries
-//! everything else.
+//! Each dialect's policies and the states of its keys as words, one example each; `hostile.rs` tries random ones.
 
 use tollgate_dialects::{DIALECTS, find};
 use tollgate_kernel::{KeyState, Micros, Policy, Reader, Timestamp, Writer};
 
 const START: u64 = 1_700_000_000_000_000;
 
-/// A call of every dialect, several with limits that policy text cannot tell.
+/// A call of every dialect, several with limits that policy text cannot express.
 const CALLS: [(&str, &[&str], &[&str]); 10] = [
     ("sliding_window", &["k"], &["3600000", "100", "60000", "10"]),
     ("sliding_window", &["k"], &["60000", "9007199254740992", "60000", "3", "0.5"]),
@@ -38,7 +37,7 @@ fn every_dialects_policies_and_states_read_back_equal() {
         let (mut state, mut charged) = (KeyState::default(), 0);
         for step in 0..40 {
             let home = Timestamp::new(START).unwrap().plus(Micros::new(step * 300_000));
-            // The slotted ones count in seconds.
+            // The slotted dialects count in seconds.
             let unit = if name == "rolling" { 1 } else { 1_000_000 };
             let now = (home.get() / unit).to_string();
             let args: Vec<&[u8]> =

@@ -4,21 +4,21 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tollgate_kernel::algorithms::Rule;
 use tollgate_kernel::{Detail, Limit, Micros, Policy, Wait};
 
+use crate::report::DecisionReport;
 use crate::seconds::Stretch;
-use crate::text::{Line, integer, quote};
-use crate::told::Told;
+use crate::text::{FieldBuffer, integer, quote};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 #[derive(Clone, Debug)]
-pub(super) struct List {
+pub(super) struct ListFields {
     policy: Option<HeaderValue>,
     /// For each limit, the text before its figures: `, "100/min";r=`.
     members: Box<[Box<[u8]>]>,
 }
 
-impl List {
+impl ListFields {
     pub(super) const NAMES: [HeaderName; 2] = [POLICY, LIMIT];
 
     pub(super) fn new(policy: &Policy) -> Self {
@@ -29,7 +29,13 @@ impl List {
         }
     }
 
-    pub(super) fn write(&self, told: &Told<'_>, details: &[Detail], stretch: Stretch, into: &mut HeaderMap) {
+    pub(super) fn write(
+        &self,
+        report: &DecisionReport<'_>,
+        details: &[Detail],
+        stretch: Stretch,
+        into: &mut HeaderMap,
+    ) {
         // The field is usually absent, and the entry API would cost twice as much as appending.
         if let Some(policy) = &self.policy
             && into.append(POLICY, policy.clone())
@@ -37,7 +43,7 @@ impl List {
             keep_lists(into, POLICY);
         }
         if !details.is_empty()
-            && let Some(value) = self.limits(told, details, stretch)
+            && let Some(value) = self.limits(report, details, stretch)
             && into.append(LIMIT, value)
         {
             keep_lists(into, LIMIT);
@@ -45,12 +51,12 @@ impl List {
     }
 
     /// Returns `"100/min";r=99;t=60`, with one member per limit.
-    fn limits(&self, told: &Told<'_>, details: &[Detail], stretch: Stretch) -> Option<HeaderValue> {
-        let mut line = Line::new();
-        for ((member, limit), detail) in self.members.iter().zip(told.policy.limits()).zip(details) {
+    fn limits(&self, report: &DecisionReport<'_>, details: &[Detail], stretch: Stretch) -> Option<HeaderValue> {
+        let mut line = FieldBuffer::new();
+        for ((member, limit), detail) in self.members.iter().zip(report.policy.limits()).zip(details) {
             line.push(member);
             line.integer(left(limit, detail));
-            if let Some(wait) = told.wait_for_more(detail) {
+            if let Some(wait) = report.wait_for_more(detail) {
                 line.push(b";t=");
                 line.integer(stretch.seconds(wait));
             }

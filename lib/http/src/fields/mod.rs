@@ -16,9 +16,9 @@ mod tests;
 use http::HeaderMap;
 use tollgate_kernel::Policy;
 
-use crate::dialect::Dialect;
+use crate::dialect::HeaderDialect;
+use crate::report::DecisionReport;
 use crate::seconds::Jitter;
-use crate::told::Told;
 
 pub use prepared::PreparedFields;
 
@@ -29,36 +29,36 @@ pub use prepared::PreparedFields;
 /// left is kept as a whole.
 ///
 /// ```
-/// use tollgate_http::{Dialect, Fields};
+/// use tollgate_http::{HeaderDialect, HeaderFields};
 /// let policy = "10/min".parse()?;
-/// let prepared = Fields::new([Dialect::Draft10, Dialect::Draft6]).jitter(5).prepare(&policy);
+/// let prepared = HeaderFields::new([HeaderDialect::Draft10, HeaderDialect::Draft6]).jitter(5).prepare(&policy);
 /// # Ok::<(), tollgate_kernel::TextError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Fields {
-    dialects: Vec<Dialect>,
+pub struct HeaderFields {
+    dialects: Vec<HeaderDialect>,
     retry_after: bool,
     exact: bool,
     jitter: Jitter,
 }
 
-impl Default for Fields {
+impl Default for HeaderFields {
     fn default() -> Self {
-        Self::new([Dialect::Draft10])
+        Self::new([HeaderDialect::Draft10])
     }
 }
 
-impl Fields {
+impl HeaderFields {
     /// Returns a selection that writes no field at all.
     pub fn none() -> Self {
         Self { dialects: Vec::new(), retry_after: false, exact: false, jitter: Jitter::default() }
     }
 
     /// Returns a selection of these dialects, with `Retry-After` in refusals.
-    pub fn new(dialects: impl IntoIterator<Item = Dialect>) -> Self {
-        let dialects: Vec<Dialect> = dialects.into_iter().collect();
+    pub fn new(dialects: impl IntoIterator<Item = HeaderDialect>) -> Self {
+        let dialects: Vec<HeaderDialect> = dialects.into_iter().collect();
         // PlugLimit writes `Retry-After` itself.
-        let retry_after = dialects.is_empty() || dialects.iter().any(|dialect| *dialect != Dialect::Plug);
+        let retry_after = dialects.is_empty() || dialects.iter().any(|dialect| *dialect != HeaderDialect::Plug);
         Self { dialects, retry_after, exact: false, jitter: Jitter::default() }
     }
 
@@ -91,8 +91,8 @@ impl Fields {
         PreparedFields::new(self, policy)
     }
 
-    /// Writes the fields of one decision. For many decisions, [`Fields::prepare`] is faster.
-    pub fn write(&self, told: &Told<'_>, into: &mut HeaderMap) {
-        self.prepare(told.policy).write(told, into);
+    /// Writes the fields of one decision. For many decisions, [`HeaderFields::prepare`] is faster.
+    pub fn write(&self, report: &DecisionReport<'_>, into: &mut HeaderMap) {
+        self.prepare(report.policy).write(report, into);
     }
 }

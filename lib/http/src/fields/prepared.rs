@@ -5,38 +5,39 @@ use std::sync::Arc;
 use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use tollgate_kernel::Policy;
 
-use super::Fields;
-use super::list::List;
-use super::single::{Single, keep_later};
-use crate::dialect::Dialect;
+use super::HeaderFields;
+use super::list::ListFields;
+use super::single::{SingleFields, keep_later};
+use crate::dialect::HeaderDialect;
+use crate::report::DecisionReport;
 use crate::text::{number, whole};
-use crate::told::Told;
 
 const REMAINING: HeaderName = HeaderName::from_static("tollgate-remaining");
 const WAIT: HeaderName = HeaderName::from_static("tollgate-retry-after-us");
 const SOURCE: HeaderName = HeaderName::from_static("tollgate-source");
 
-/// The fields for the decisions of one policy. Created by [`Fields::prepare`].
+/// The fields for the decisions of one policy. Created by [`HeaderFields::prepare`].
 #[derive(Clone, Debug)]
 pub struct PreparedFields {
-    fields: Fields,
+    fields: HeaderFields,
     policy: Policy,
-    list: Option<List>,
-    singles: Vec<Single>,
+    list: Option<ListFields>,
+    singles: Vec<SingleFields>,
 }
 
 impl PreparedFields {
-    pub(super) fn new(fields: &Fields, policy: &Policy) -> Self {
+    pub(super) fn new(fields: &HeaderFields, policy: &Policy) -> Self {
         let mut prepared = Self { fields: fields.clone(), policy: policy.clone(), list: None, singles: Vec::new() };
         let mut taken: Vec<HeaderName> = Vec::new();
         for dialect in &fields.dialects {
             match dialect {
-                Dialect::Draft10 | Dialect::Draft8 if List::NAMES.iter().any(|name| taken.contains(name)) => {}
-                Dialect::Draft10 | Dialect::Draft8 => {
-                    prepared.list = Some(List::new(policy));
-                    taken.extend(List::NAMES);
+                HeaderDialect::Draft10 | HeaderDialect::Draft8
+                    if ListFields::NAMES.iter().any(|name| taken.contains(name)) => {}
+                HeaderDialect::Draft10 | HeaderDialect::Draft8 => {
+                    prepared.list = Some(ListFields::new(policy));
+                    taken.extend(ListFields::NAMES);
                 }
-                other => prepared.singles.extend(Single::new(other, policy, &mut taken)),
+                other => prepared.singles.extend(SingleFields::new(other, policy, &mut taken)),
             }
         }
         prepared
@@ -44,26 +45,26 @@ impl PreparedFields {
 
     /// Writes the fields that describe a decision. A decision of a policy other than the prepared one is written too,
     /// at the cost of preparing that policy.
-    pub fn write(&self, told: &Told<'_>, into: &mut HeaderMap) {
-        if !self.is_of(told.policy) {
-            return Self::new(&self.fields, told.policy).write(told, into);
+    pub fn write(&self, report: &DecisionReport<'_>, into: &mut HeaderMap) {
+        if !self.is_of(report.policy) {
+            return Self::new(&self.fields, report.policy).write(report, into);
         }
-        let each = told.each();
-        let details = each.as_slice();
+        let details = report.limit_details();
+        let details = details.as_slice();
         let stretch = self.fields.jitter.draw();
         if let Some(list) = &self.list {
-            list.write(told, details, stretch, into);
+            list.write(report, details, stretch, into);
         }
-        if let (false, Some(tightest)) = (self.singles.is_empty(), told.tightest(details)) {
+        if let (false, Some(tightest)) = (self.singles.is_empty(), report.tightest(details)) {
             for single in &self.singles {
-                single.write(told, details, tightest, stretch, into);
+                single.write(report, details, tightest, stretch, into);
             }
         }
         if self.fields.exact {
-            write_exact(told, into);
+            write_exact(report, into);
         }
         if self.fields.retry_after
-            && let Some(wait) = told.retry_after(details)
+            && let Some(wait) = report.retry_after(details)
         {
             keep_later(into, RETRY_AFTER, number(stretch.seconds(wait)));
         }
@@ -77,8 +78,8 @@ impl PreparedFields {
 }
 
 /// Writes the figures without rounding or clamping. If another layer has written them, the set with less left is kept.
-fn write_exact(told: &Told<'_>, into: &mut HeaderMap) {
-    let decision = told.decision;
+fn write_exact(report: &DecisionReport<'_>, into: &mut HeaderMap) {
+    let decision = report.decision;
     let there = into.get(REMAINING).and_then(|value| value.to_str().ok()?.parse::<i64>().ok());
     if there.is_some_and(|there| there <= decision.remaining) {
         return;

@@ -2,8 +2,8 @@
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `allocations.rs` | what telling a decision takes from the allocator: a value that is new, and nothing else |
-//! | `identity/` | who a client is: a corpus of odd header values, headers that rotate, networks that one caller owns (R29) |
+//! | `allocations.rs` | writing the fields of a decision allocates one value for each field that is new, and nothing else |
+//! | `identity/` | the address of a client: a corpus of odd header values, rotating headers, networks that one caller owns |
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod allocations;

@@ -1,10 +1,10 @@
-//! `bucket`: the token bucket of seed 003, at most N per window.
+//! `bucket`: the token bucket of PlugLimit, at most N per window.
 //!
 //! The first request opens a window with `burst` tokens. N - burst more arrive evenly over the window, and at its end
 //! the state is back to its initial value. What is reported as remaining is N less the units used in the window.
 
 use super::{Algorithm, most_in_windows, room_below};
-use crate::options::{Options, Part, Problem, Takes, check_numbers};
+use crate::options::{AlgorithmOptions, LimitError, LimitField, Options, check_numbers};
 use crate::units::{Micros, Timestamp, Wait, muldiv};
 use crate::window::Window;
 
@@ -20,7 +20,7 @@ pub struct Bucket {
 
 /// The window at one point in time.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct BucketLook {
     /// The end of the window, if it is open.
     end: Option<Timestamp>,
     used: u64,
@@ -45,15 +45,15 @@ impl Algorithm for Bucket {
     const LUA: &'static str = include_str!("bucket.lua");
     const REMAINING_IS_ROOM: bool = false;
     const PACKS: bool = true;
-    const TAKES: Takes = Takes { in_text: true, burst: true, ..Takes::NONE };
+    const TAKES: AlgorithmOptions = AlgorithmOptions { in_text: true, burst: true, ..AlgorithmOptions::NONE };
     /// Near its end a window may have room for more than the burst; the next window begins with only the burst.
     const LOSES_ROOM: bool = true;
     type State = Window;
     type Log = ();
 
-    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, LimitError> {
         check_numbers(count, period, EXAMPLE)?;
-        let wrong = |expected| Problem::new(Part::Option("burst"), expected, EXAMPLE);
+        let wrong = |expected| LimitError::new(LimitField::Option("burst"), expected, EXAMPLE);
         let burst = options.burst.ok_or_else(|| wrong("burst=N, which bucket needs"))?;
         if burst == 0 || burst > count {
             return Err(wrong("a burst from 1 up to the count"));
@@ -71,24 +71,24 @@ impl Algorithm for Bucket {
         }
     }
 
-    type Look = Look;
+    type Look = BucketLook;
 
-    fn look(&self, state: &Window, _log: &(), t: Timestamp) -> Look {
+    fn look(&self, state: &Window, _log: &(), t: Timestamp) -> BucketLook {
         match self.end(state, t) {
-            Some(end) => Look { end: Some(end), used: state.used, tokens: self.burst + self.arrived(state, t) },
-            None => Look { end: None, used: 0, tokens: self.burst },
+            Some(end) => BucketLook { end: Some(end), used: state.used, tokens: self.burst + self.arrived(state, t) },
+            None => BucketLook { end: None, used: 0, tokens: self.burst },
         }
     }
 
-    fn room(&self, _state: &Window, look: &Look) -> i64 {
+    fn room(&self, _state: &Window, look: &BucketLook) -> i64 {
         room_below(look.tokens, look.used)
     }
 
-    fn remaining(&self, _state: &Window, look: &Look) -> i64 {
+    fn remaining(&self, _state: &Window, look: &BucketLook) -> i64 {
         room_below(self.count, look.used)
     }
 
-    fn wait(&self, state: &Window, _log: &(), look: &Look, t: Timestamp, units: u64) -> Wait {
+    fn wait(&self, state: &Window, _log: &(), look: &BucketLook, t: Timestamp, units: u64) -> Wait {
         if look.used + units <= look.tokens {
             return Wait::NONE;
         }
@@ -105,11 +105,11 @@ impl Algorithm for Bucket {
         if units <= self.burst { Wait::After(end.since(t)) } else { Wait::Never }
     }
 
-    fn reset_after(&self, _state: &Window, _log: &(), look: &Look, t: Timestamp) -> Micros {
+    fn reset_after(&self, _state: &Window, _log: &(), look: &BucketLook, t: Timestamp) -> Micros {
         look.end.map_or(Micros::ZERO, |end| end.since(t))
     }
 
-    fn charge(&self, state: &mut Window, _log: &mut (), look: &Look, t: Timestamp, units: u64) -> u64 {
+    fn charge(&self, state: &mut Window, _log: &mut (), look: &BucketLook, t: Timestamp, units: u64) -> u64 {
         if look.end.is_none() {
             *state = Window::opening(t);
         }

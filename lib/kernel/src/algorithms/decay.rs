@@ -1,11 +1,11 @@
-//! `decay`: the AR(1) moving average of seed 000; the decayed count is at most N.
+//! `decay`: the AR(1) moving average of o1.rate-limiter; the decayed count is at most N.
 //!
 //! The level is divided by the factor at the edge of each slot; a level below 2^-53 is treated as zero. The level is a
 //! double, and the sequence of double operations is fixed (powers by squaring), so that every home computes the same
 //! bits.
 
 use super::Algorithm;
-use crate::options::{MAX_TIME, Options, Part, Problem, Takes, check_numbers};
+use crate::options::{AlgorithmOptions, LimitError, LimitField, MAX_TIME, Options, check_numbers};
 use crate::units::{EXACT, Micros, Timestamp, Wait};
 use crate::words::{Reader, Words, Writer};
 
@@ -131,20 +131,20 @@ impl Algorithm for Decay {
     const NAME: &'static str = "decay";
     const LUA: &'static str = include_str!("decay.lua");
     const PACKS: bool = true;
-    const TAKES: Takes = Takes { in_text: true, factor: true, ..Takes::NONE };
+    const TAKES: AlgorithmOptions = AlgorithmOptions { in_text: true, factor: true, ..AlgorithmOptions::NONE };
     type State = State;
     type Log = ();
 
-    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, LimitError> {
         check_numbers(count, period, EXAMPLE)?;
-        let wrong = |expected: String| Problem::new(Part::Option("factor"), expected, EXAMPLE);
+        let wrong = |expected: String| LimitError::new(LimitField::Option("factor"), expected, EXAMPLE);
         let factor = options.factor.ok_or_else(|| wrong("factor=NUMBER, which decay needs".to_owned()))?;
         if !(factor > 1.0 && factor <= 1e9) {
             return Err(wrong("a factor above 1 and at most 1e9".to_owned()));
         }
         let most = options.level.unwrap_or(count as f64);
         if !(0.0..=EXACT as f64).contains(&most) {
-            return Err(Problem::new(Part::Count, "a largest level from 0 to 2^53", EXAMPLE));
+            return Err(LimitError::new(LimitField::Count, "a largest level from 0 to 2^53", EXAMPLE));
         }
         let full = State { start: Timestamp::default(), level: most.max(1.0) };
         let mut decay = Self { count, most, period, factor, fades: Micros::ZERO };

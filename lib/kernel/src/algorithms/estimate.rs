@@ -4,7 +4,7 @@
 //! nearly 2N may pass in an interval of length W. At most N per clock window always holds.
 
 use super::{Algorithm, add_units, most_in_windows};
-use crate::options::{Options, Problem, Takes, check_numbers};
+use crate::options::{AlgorithmOptions, LimitError, Options, check_numbers};
 use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv};
 use crate::words::{Reader, Words, Writer};
 
@@ -25,7 +25,7 @@ pub struct State {
 
 /// The state at one point in time, and how much of the previous window still overlaps.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct EstimateLook {
     now: State,
     overlap: u64,
 }
@@ -46,7 +46,7 @@ impl Words for State {
 
 impl Estimate {
     /// Returns the state as of `t`.
-    fn at(&self, state: &State, t: Timestamp) -> Look {
+    fn at(&self, state: &State, t: Timestamp) -> EstimateLook {
         let window = self.period.get();
         // A state in which nothing is used has no window of its own.
         let used = state.previous > 0 || state.current > 0;
@@ -58,7 +58,7 @@ impl Estimate {
             1 => (state.current, 0),
             _ => (0, 0),
         };
-        Look { now: State { start, previous, current }, overlap: window - now.since(start).get() }
+        EstimateLook { now: State { start, previous, current }, overlap: window - now.since(start).get() }
     }
 
     /// Returns the previous window's weighted count, rounded up.
@@ -80,11 +80,11 @@ impl Algorithm for Estimate {
     const NAME: &'static str = "estimate";
     const LUA: &'static str = include_str!("estimate.lua");
     const PACKS: bool = true;
-    const TAKES: Takes = Takes { in_text: true, ..Takes::NONE };
+    const TAKES: AlgorithmOptions = AlgorithmOptions { in_text: true, ..AlgorithmOptions::NONE };
     type State = State;
     type Log = ();
 
-    fn build(count: u64, period: Micros, _options: &Options) -> Result<Self, Problem> {
+    fn build(count: u64, period: Micros, _options: &Options) -> Result<Self, LimitError> {
         check_numbers(count, period, "100/min estimate")?;
         Ok(Self { count, period })
     }
@@ -101,22 +101,22 @@ impl Algorithm for Estimate {
         }
     }
 
-    type Look = Look;
+    type Look = EstimateLook;
 
-    fn look(&self, state: &State, _log: &(), t: Timestamp) -> Look {
+    fn look(&self, state: &State, _log: &(), t: Timestamp) -> EstimateLook {
         self.at(state, t)
     }
 
-    fn room(&self, _state: &State, look: &Look) -> i64 {
+    fn room(&self, _state: &State, look: &EstimateLook) -> i64 {
         // The weighted part is at most `previous`; both counts are at most 2^53.
         self.count as i64 - look.now.current as i64 - self.weighted(look.now.previous, look.overlap) as i64
     }
 
-    fn wait(&self, _state: &State, _log: &(), look: &Look, t: Timestamp, units: u64) -> Wait {
+    fn wait(&self, _state: &State, _log: &(), look: &EstimateLook, t: Timestamp, units: u64) -> Wait {
         if units > self.count {
             return Wait::Never;
         }
-        let Look { now, overlap } = look;
+        let EstimateLook { now, overlap } = look;
         let window = self.period.get();
         let end = now.start.plus(self.period);
         if now.current + units <= self.count {
@@ -130,7 +130,7 @@ impl Algorithm for Estimate {
         Wait::After(end.plus(Micros::new(window - fits_at)).since(t))
     }
 
-    fn reset_after(&self, _state: &State, _log: &(), look: &Look, t: Timestamp) -> Micros {
+    fn reset_after(&self, _state: &State, _log: &(), look: &EstimateLook, t: Timestamp) -> Micros {
         let end = look.now.start.plus(self.period);
         if look.now.current > 0 {
             end.plus(self.period).since(t)
@@ -141,7 +141,7 @@ impl Algorithm for Estimate {
         }
     }
 
-    fn charge(&self, state: &mut State, _log: &mut (), look: &Look, _t: Timestamp, units: u64) -> u64 {
+    fn charge(&self, state: &mut State, _log: &mut (), look: &EstimateLook, _t: Timestamp, units: u64) -> u64 {
         *state = look.now;
         let used = state.current;
         state.current = add_units(used, units);
@@ -149,7 +149,7 @@ impl Algorithm for Estimate {
     }
 
     fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
-        let Look { mut now, .. } = self.at(state, t);
+        let EstimateLook { mut now, .. } = self.at(state, t);
         let counter = if at >= now.start {
             &mut now.current
         } else if at.plus(self.period) >= now.start {
@@ -166,7 +166,7 @@ impl Algorithm for Estimate {
     }
 
     fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
-        let Look { now, overlap } = self.at(state, t);
+        let EstimateLook { now, overlap } = self.at(state, t);
         now.current as f64 + now.previous as f64 * overlap as f64 / self.period.get() as f64
     }
 

@@ -3,7 +3,7 @@
 //! A window is opened by the first request of a key, or by the clock (`align=clock`).
 
 use super::{Algorithm, most_in_windows, room_below};
-use crate::options::{Align, Options, Problem, Takes, check_numbers};
+use crate::options::{AlgorithmOptions, Alignment, LimitError, Options, check_numbers};
 use crate::units::{Micros, Timestamp, Wait};
 use crate::window::Window;
 
@@ -16,7 +16,7 @@ const MONDAY: u64 = 4 * 86_400_000_000;
 pub struct Fixed {
     count: u64,
     period: Micros,
-    align: Align,
+    align: Alignment,
 }
 
 impl Fixed {
@@ -30,16 +30,16 @@ impl Fixed {
     /// Returns the start of the window that a request at `t` would open.
     fn window_at(&self, t: Timestamp) -> Timestamp {
         match self.align {
-            Align::First => t,
-            Align::Clock => Timestamp::saturating(t.get().saturating_sub(self.phase(t))),
+            Alignment::First => t,
+            Alignment::Clock => Timestamp::saturating(t.get().saturating_sub(self.phase(t))),
         }
     }
 
     /// Returns the end of the open window, if one is open.
     fn end(&self, state: &Window, t: Timestamp) -> Option<Timestamp> {
         let into = match self.align {
-            Align::First => 0,
-            Align::Clock => self.phase(state.start),
+            Alignment::First => 0,
+            Alignment::Clock => self.phase(state.start),
         };
         let end = state.start.plus(Micros::new(self.period.get() - into));
         (state.used > 0 && t < end).then_some(end)
@@ -50,17 +50,17 @@ impl Algorithm for Fixed {
     const NAME: &'static str = "fixed";
     const LUA: &'static str = include_str!("fixed.lua");
     const PACKS: bool = true;
-    const TAKES: Takes = Takes { in_text: true, align: true, ..Takes::NONE };
+    const TAKES: AlgorithmOptions = AlgorithmOptions { in_text: true, align: true, ..AlgorithmOptions::NONE };
     type State = Window;
     type Log = ();
 
-    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, LimitError> {
         check_numbers(count, period, "1000/h fixed")?;
         Ok(Self { count, period, align: options.align.unwrap_or_default() })
     }
 
     fn numbers(&self) -> (u64, Micros, Options) {
-        let align = (self.align != Align::default()).then_some(self.align);
+        let align = (self.align != Alignment::default()).then_some(self.align);
         (self.count, self.period, Options { align, ..Options::default() })
     }
 
@@ -69,8 +69,8 @@ impl Algorithm for Fixed {
             // A window aligned to the clock moves to the next edge: the previous edge may be close, and a clock that
             // was set back must not start a new window sooner.
             state.start = match self.align {
-                Align::First => t,
-                Align::Clock => t.plus(Micros::new(self.period.get() - self.phase(t))),
+                Alignment::First => t,
+                Alignment::Clock => t.plus(Micros::new(self.period.get() - self.phase(t))),
             };
         }
     }
@@ -134,9 +134,9 @@ impl Algorithm for Fixed {
 
     fn promise(&self) -> Vec<String> {
         let opens = match self.align {
-            Align::First => "the first request of a key opens a window".to_owned(),
-            Align::Clock if self.period.get().is_multiple_of(WEEK) => "weeks begin on Monday 00:00 UTC".to_owned(),
-            Align::Clock => format!("windows are multiples of {} since 1970, UTC", self.period),
+            Alignment::First => "the first request of a key opens a window".to_owned(),
+            Alignment::Clock if self.period.get().is_multiple_of(WEEK) => "weeks begin on Monday 00:00 UTC".to_owned(),
+            Alignment::Clock => format!("windows are multiples of {} since 1970, UTC", self.period),
         };
         vec![
             format!("At most {} per window of {}; {opens}.", self.count, self.period),

@@ -6,8 +6,8 @@
 //! it, rounding up to whole units. The state also has the time of the latest charge, because `tat` alone cannot
 //! distinguish a clock that was set back from a larger debt.
 
-use super::{Algorithm, Settled, Step};
-use crate::options::{MAX_TIME, Options, Part, Problem, Takes, check_numbers};
+use super::{Algorithm, LimitOutcome, LimitSettlement};
+use crate::options::{AlgorithmOptions, LimitError, LimitField, MAX_TIME, Options, check_numbers};
 use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv, muldiv_add};
 use crate::words::{Reader, Words, Writer};
 
@@ -186,17 +186,17 @@ impl Algorithm for Gcra {
     const NAME: &'static str = "gcra";
     const LUA: &'static str = include_str!("gcra.lua");
     const PACKS: bool = true;
-    const TAKES: Takes = Takes { in_text: true, burst: true, ..Takes::NONE };
+    const TAKES: AlgorithmOptions = AlgorithmOptions { in_text: true, burst: true, ..AlgorithmOptions::NONE };
     type State = State;
     type Log = ();
 
-    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, LimitError> {
         check_numbers(count, period, EXAMPLE)?;
         if count == 0 {
-            return Err(Problem::new(Part::Count, "a count of at least 1 for gcra", EXAMPLE));
+            return Err(LimitError::new(LimitField::Count, "a count of at least 1 for gcra", EXAMPLE));
         }
         let burst = options.burst.unwrap_or(count);
-        let wrong = |expected| Problem::new(Part::Option("burst"), expected, EXAMPLE);
+        let wrong = |expected| LimitError::new(LimitField::Option("burst"), expected, EXAMPLE);
         if burst == 0 || burst > EXACT {
             return Err(wrong("a burst from 1 to 2^53"));
         }
@@ -354,7 +354,7 @@ impl Algorithm for Gcra {
     }
 
     #[inline(always)]
-    fn step_one(&self, [seen, owed]: [u64; 2], t: Timestamp) -> Option<(Step, [u64; 2])> {
+    fn step_one(&self, [seen, owed]: [u64; 2], t: Timestamp) -> Option<(LimitOutcome, [u64; 2])> {
         let since = t.get().checked_sub(seen)?;
         let owed = self.unpack_owed(owed);
         if owed.whole >= self.twice.whole {
@@ -371,14 +371,15 @@ impl Algorithm for Gcra {
             })
         };
         if debt > self.all_but_one {
-            let settled = Settled { recorded: 0, remaining: 0, wait: wait(debt), reset_after: Micros::new(debt.up()) };
-            return Some((Step { fits: false, granted: 0, settled }, [seen, self.pack_owed(owed)]));
+            let settled =
+                LimitSettlement { recorded: 0, remaining: 0, wait: wait(debt), reset_after: Micros::new(debt.up()) };
+            return Some((LimitOutcome { fits: false, granted: 0, settled }, [seen, self.pack_owed(owed)]));
         }
         let debt = debt.plus(self.interval, self.count);
         let (units, rest) = muldiv_add(debt.whole, self.count, debt.fraction, self.period.get());
         let remaining = super::room_below(self.burst, units + u64::from(rest > 0));
-        let settled = Settled { recorded: 1, remaining, wait: wait(debt), reset_after: Micros::new(debt.up()) };
-        Some((Step { fits: true, granted: 1, settled }, [t.get(), self.pack_owed(debt)]))
+        let settled = LimitSettlement { recorded: 1, remaining, wait: wait(debt), reset_after: Micros::new(debt.up()) };
+        Some((LimitOutcome { fits: true, granted: 1, settled }, [t.get(), self.pack_owed(debt)]))
     }
 
     #[inline(always)]

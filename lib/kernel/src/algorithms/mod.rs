@@ -6,7 +6,18 @@
 //! limits need no second code path; `combine.rs` puts them together. Each algorithm reads its own clock from its state:
 //! see [`Algorithm::correct`].
 //!
-//! Beside each file is its Lua twin, with the same functions in the same order, for the homes in Redis.
+//! | file | what it is |
+//! |---|---|
+//! | `sliding.rs` | at most N in every interval of length W |
+//! | `gcra.rs` | a steady rate with a burst |
+//! | `fixed.rs` | a counter per window |
+//! | `bucket.rs` | PlugLimit's token bucket |
+//! | `slots.rs` | a sliding window of time slots |
+//! | `estimate.rs` | two counters, the previous one weighted |
+//! | `decay.rs` | a moving average that fades |
+//! | `rolling.rs` | a sliding window on a grid, for its dialect alone |
+//!
+//! Beside each file is its Lua twin for the homes in Redis: the functions of [`Algorithm`] that decide, in the same order.
 //!
 //! To add an algorithm, write its two files, implement [`Algorithm`] and add its line to the registry. Policy text,
 //! explanations, the laws and the scripts find it there.
@@ -22,7 +33,7 @@ pub mod slots;
 
 use std::fmt::Debug;
 
-use crate::options::{Options, Problem, Takes};
+use crate::options::{AlgorithmOptions, LimitError, Options};
 use crate::request::Mode;
 use crate::units::{Micros, Timestamp, Wait};
 use crate::words::{Log, Reader, Words, Writer};
@@ -34,7 +45,7 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     /// The source of the same functions in Lua, from the file beside this one.
     const LUA: &'static str;
     /// The options the algorithm takes, and whether policy text may name it.
-    const TAKES: Takes;
+    const TAKES: AlgorithmOptions;
     /// Whether a request that fits now may no longer fit after waiting.
     const LOSES_ROOM: bool = false;
     /// Whether the units reported as remaining equal the room.
@@ -49,7 +60,7 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     type Log: Log;
 
     /// Checks the numbers and builds the algorithm, so that the functions below need not check them again.
-    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem>;
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, LimitError>;
     /// Returns the count, the period and the options it was built from, without options at their defaults.
     fn numbers(&self) -> (u64, Micros, Options);
 
@@ -106,7 +117,7 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
     /// Decides a request for one unit on a packed state and charges it if it fits. The result is the same as that of
     /// the functions above put together, but cheaper to compute. Returns `None` where this is not possible.
     #[inline(always)]
-    fn step_one(&self, words: [u64; 2], t: Timestamp) -> Option<(Step, [u64; 2])> {
+    fn step_one(&self, words: [u64; 2], t: Timestamp) -> Option<(LimitOutcome, [u64; 2])> {
         let _ = (words, t);
         None
     }
@@ -119,7 +130,7 @@ pub trait Algorithm: Sized + Clone + Debug + PartialEq {
 
 /// A request in the form in which algorithms receive it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ResolvedRequest {
     pub(crate) cost: u64,
     pub(crate) mode: Mode,
     pub(crate) peek: bool,
@@ -127,7 +138,7 @@ pub(crate) struct Ask {
     pub(crate) needs: u64,
 }
 
-impl Ask {
+impl ResolvedRequest {
     /// Returns whether the request is for one unit, charged if it fits, with waits reported for one unit.
     #[inline(always)]
     fn is_for_one(&self) -> bool {
@@ -146,15 +157,21 @@ impl Ask {
 
 /// The result of a request to one limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct LimitOutcome {
     pub(crate) fits: bool,
     pub(crate) granted: u64,
-    pub(crate) settled: Settled,
+    pub(crate) settled: LimitSettlement,
 }
 
 /// Decides for one limit alone, as `combine.rs` does for several limits in two rounds.
 #[inline(always)]
-fn step<A: Algorithm>(rule: &A, state: &mut A::State, log: &mut A::Log, t: Timestamp, ask: Ask) -> Step {
+fn step<A: Algorithm>(
+    rule: &A,
+    state: &mut A::State,
+    log: &mut A::Log,
+    t: Timestamp,
+    ask: ResolvedRequest,
+) -> LimitOutcome {
     rule.correct(state, log, t);
     let look = rule.look(state, log, t);
     let fits = rule.fits(state, &look, ask.cost);
@@ -167,17 +184,18 @@ fn step<A: Algorithm>(rule: &A, state: &mut A::State, log: &mut A::Log, t: Times
     if !fits && ask.cost == 1 && ask.mode != Mode::Uniform && A::REMAINING_IS_ROOM {
         // If not even one unit fits, nothing remains, and how far below zero it is is not reported.
         let wait = rule.wait(state, log, &look, t, ask.needs);
-        let settled = Settled { recorded: 0, remaining: 0, wait, reset_after: rule.reset_after(state, log, &look, t) };
-        return Step { fits, granted, settled };
+        let settled =
+            LimitSettlement { recorded: 0, remaining: 0, wait, reset_after: rule.reset_after(state, log, &look, t) };
+        return LimitOutcome { fits, granted, settled };
     }
     let settled = settle(rule, state, log, look, t, charge, ask.needs, Micros::ZERO);
-    Step { fits, granted, settled }
+    LimitOutcome { fits, granted, settled }
 }
 
 /// Charges `units`, if any, and returns the standing of the limit afterwards. Waits are for `needs` units, and the
 /// algorithm computes them for a time no earlier than `ready` from now.
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "a limit's four parts, and what is asked of it")]
+#[expect(clippy::too_many_arguments, reason = "the four parts of a limit, and the numbers of a request")]
 fn settle<A: Algorithm>(
     rule: &A,
     state: &mut A::State,
@@ -187,7 +205,7 @@ fn settle<A: Algorithm>(
     units: u64,
     needs: u64,
     ready: Micros,
-) -> Settled {
+) -> LimitSettlement {
     let mut recorded = 0;
     if units > 0 {
         recorded = rule.charge(state, log, &look, t, units);
@@ -200,12 +218,12 @@ fn settle<A: Algorithm>(
         rule.wait(state, log, &rule.look(state, log, then), then, needs)
     };
     let remaining = rule.remaining(state, &look);
-    Settled { recorded, remaining, wait, reset_after: rule.reset_after(state, log, &look, t) }
+    LimitSettlement { recorded, remaining, wait, reset_after: rule.reset_after(state, log, &look, t) }
 }
 
 /// The standing of a limit after a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settled {
+pub struct LimitSettlement {
     pub(crate) recorded: u64,
     pub(crate) remaining: i64,
     /// Counted from the time for which the algorithm computed it.
@@ -231,8 +249,8 @@ fn most_in_windows(count: u64, window: Micros, span: Micros) -> u64 {
     if span == Micros::ZERO { 0 } else { count.saturating_mul(edges + 1) }
 }
 
-/// Lists the algorithms: generates one variant each of [`Rule`] (the numbers) and of [`Memory`] (the state), with the
-/// functions of [`Algorithm`] for both.
+/// Lists the algorithms: generates one variant each of [`Rule`] (the numbers) and of [`AlgorithmMemory`] (the state),
+/// with the functions of [`Algorithm`] for both.
 macro_rules! registry {
     ($($(#[$doc:meta])* $variant:ident = $algorithm:ty,)+) => {
         /// An algorithm with its numbers.
@@ -241,28 +259,31 @@ macro_rules! registry {
 
         /// The state of one key under one limit.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum Memory {
+        pub enum AlgorithmMemory {
             $($(#[$doc])* $variant(<$algorithm as Algorithm>::State, <$algorithm as Algorithm>::Log),)+
         }
 
         /// A line of the registry, for code that only reads it.
         #[derive(Clone, Copy)]
-        pub struct Listed {
+        pub struct AlgorithmInfo {
             /// The algorithm's name.
             pub name: &'static str,
             /// The source of its Lua twin.
             pub lua: &'static str,
             /// The options it takes.
-            pub takes: Takes,
+            pub takes: AlgorithmOptions,
+            /// Whether the state of a key has a log, which grows with the charges.
+            pub has_log: bool,
             /// Builds it: see [`Algorithm::build`].
-            pub build: fn(u64, Micros, &Options) -> Result<Rule, Problem>,
+            pub build: fn(u64, Micros, &Options) -> Result<Rule, LimitError>,
         }
 
         /// All algorithms, in the order of the registry.
-        pub static ALGORITHMS: &[Listed] = &[$(Listed {
+        pub static ALGORITHMS: &[AlgorithmInfo] = &[$(AlgorithmInfo {
             name: <$algorithm>::NAME,
             lua: <$algorithm>::LUA,
             takes: <$algorithm>::TAKES,
+            has_log: <<$algorithm as Algorithm>::Log as Log>::IS_LOG,
             build: |count, period, options| <$algorithm>::build(count, period, options).map(Rule::$variant),
         },)+];
 
@@ -273,7 +294,7 @@ macro_rules! registry {
             }
 
             /// Returns the options the algorithm takes.
-            pub fn takes(&self) -> Takes {
+            pub fn takes(&self) -> AlgorithmOptions {
                 match self { $(Self::$variant(_) => <$algorithm>::TAKES,)+ }
             }
 
@@ -288,13 +309,15 @@ macro_rules! registry {
             }
 
             /// Returns the memory of a key that was never seen.
-            pub fn fresh(&self) -> Memory {
-                match self { $(Self::$variant(_) => Memory::$variant(Default::default(), Default::default()),)+ }
+            pub fn fresh(&self) -> AlgorithmMemory {
+                match self {
+                    $(Self::$variant(_) => AlgorithmMemory::$variant(Default::default(), Default::default()),)+
+                }
             }
 
             /// Returns whether `memory` belongs to this algorithm.
-            pub fn owns(&self, memory: &Memory) -> bool {
-                match (self, memory) { $((Self::$variant(_), Memory::$variant(..)) => true,)+ _ => false }
+            pub fn owns(&self, memory: &AlgorithmMemory) -> bool {
+                match (self, memory) { $((Self::$variant(_), AlgorithmMemory::$variant(..)) => true,)+ _ => false }
             }
 
             /// See [`Algorithm::most_in`].
@@ -313,9 +336,9 @@ macro_rules! registry {
             }
 
             /// Corrects the clock and returns whether `units` fit.
-            pub(crate) fn fits(&self, memory: &mut Memory, t: Timestamp, units: u64) -> bool {
+            pub(crate) fn fits(&self, memory: &mut AlgorithmMemory, t: Timestamp, units: u64) -> bool {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => {
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, log)) => {
                         rule.correct(state, log, t);
                         rule.fits(state, &rule.look(state, log, t), units)
                     })+
@@ -325,27 +348,34 @@ macro_rules! registry {
 
             /// Replaces the memory of another algorithm: the limit kept its name but changed its algorithm.
             #[cold]
-            fn fits_afresh(&self, memory: &mut Memory, t: Timestamp, units: u64) -> bool {
+            fn fits_afresh(&self, memory: &mut AlgorithmMemory, t: Timestamp, units: u64) -> bool {
                 *memory = self.fresh();
                 self.fits(memory, t, units)
             }
 
             /// See [`settle`].
-            pub(crate) fn settle(&self, memory: &mut Memory, t: Timestamp, units: u64, needs: u64, ready: Micros) -> Settled {
+            pub(crate) fn settle(
+                &self,
+                memory: &mut AlgorithmMemory,
+                t: Timestamp,
+                units: u64,
+                needs: u64,
+                ready: Micros,
+            ) -> LimitSettlement {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => {
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, log)) => {
                         let look = rule.look(state, log, t);
                         settle(rule, state, log, look, t, units, needs, ready)
                     })+
                     // Never reached: `fits` is called before and replaces the memory of another algorithm.
-                    _ => Settled { recorded: 0, remaining: 0, wait: Wait::NONE, reset_after: Micros::ZERO },
+                    _ => LimitSettlement { recorded: 0, remaining: 0, wait: Wait::NONE, reset_after: Micros::ZERO },
                 }
             }
 
             /// Makes the whole decision for a policy of this one limit: see [`step`].
-            pub(crate) fn step(&self, memory: &mut Memory, t: Timestamp, ask: Ask) -> Step {
+            pub(crate) fn step(&self, memory: &mut AlgorithmMemory, t: Timestamp, ask: ResolvedRequest) -> LimitOutcome {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => step(rule, state, log, t, ask),)+
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, log)) => step(rule, state, log, t, ask),)+
                     (_, memory) => {
                         *memory = self.fresh();
                         self.step(memory, t, ask)
@@ -353,49 +383,55 @@ macro_rules! registry {
                 }
             }
 
-            pub(crate) fn refund(&self, memory: &mut Memory, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+            pub(crate) fn refund(&self, memory: &mut AlgorithmMemory, t: Timestamp, units: u64, at: Timestamp) -> u64 {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.refund(state, log, t, units, at),)+
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, log)) => {
+                        rule.refund(state, log, t, units, at)
+                    })+
                     _ => 0,
                 }
             }
 
-            pub(crate) fn room(&self, memory: &Memory, t: Timestamp) -> i64 {
+            pub(crate) fn room(&self, memory: &AlgorithmMemory, t: Timestamp) -> i64 {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.room(state, &rule.look(state, log, t)),)+
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, log)) => {
+                        rule.room(state, &rule.look(state, log, t))
+                    })+
                     _ => self.room(&self.fresh(), t),
                 }
             }
 
-            pub(crate) fn wait(&self, memory: &Memory, t: Timestamp, units: u64) -> Wait {
+            pub(crate) fn wait(&self, memory: &AlgorithmMemory, t: Timestamp, units: u64) -> Wait {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => {
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, log)) => {
                         rule.wait(state, log, &rule.look(state, log, t), t, units)
                     })+
                     _ => self.wait(&self.fresh(), t, units),
                 }
             }
 
-            pub(crate) fn reset_after(&self, memory: &Memory, t: Timestamp) -> Micros {
+            pub(crate) fn reset_after(&self, memory: &AlgorithmMemory, t: Timestamp) -> Micros {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => {
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, log)) => {
                         rule.reset_after(state, log, &rule.look(state, log, t), t)
                     })+
                     _ => Micros::ZERO,
                 }
             }
 
-            pub(crate) fn remaining(&self, memory: &Memory, t: Timestamp) -> i64 {
+            pub(crate) fn remaining(&self, memory: &AlgorithmMemory, t: Timestamp) -> i64 {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.remaining(state, &rule.look(state, log, t)),)+
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, log)) => {
+                        rule.remaining(state, &rule.look(state, log, t))
+                    })+
                     _ => self.remaining(&self.fresh(), t),
                 }
             }
 
             /// Returns the units held at `t`: see [`Algorithm::held`].
-            pub fn held(&self, memory: &Memory, t: Timestamp) -> f64 {
+            pub fn held(&self, memory: &AlgorithmMemory, t: Timestamp) -> f64 {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, log)) => rule.held(state, log, t),)+
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, log)) => rule.held(state, log, t),)+
                     _ => 0.0,
                 }
             }
@@ -409,7 +445,12 @@ macro_rules! registry {
 
             /// As [`Rule::step`], on a packed state. Returns `None` if the resulting state does not pack.
             #[inline(always)]
-            pub(crate) fn step_packed(&self, words: [u64; 2], t: Timestamp, ask: Ask) -> Option<(Step, [u64; 2])> {
+            pub(crate) fn step_packed(
+                &self,
+                words: [u64; 2],
+                t: Timestamp,
+                ask: ResolvedRequest,
+            ) -> Option<(LimitOutcome, [u64; 2])> {
                 match self {
                     $(Self::$variant(rule) => {
                         if !<$algorithm>::PACKS {
@@ -427,31 +468,31 @@ macro_rules! registry {
                 }
             }
 
-            pub(crate) fn pack(&self, memory: &Memory) -> Option<[u64; 2]> {
+            pub(crate) fn pack(&self, memory: &AlgorithmMemory) -> Option<[u64; 2]> {
                 match (self, memory) {
-                    $((Self::$variant(rule), Memory::$variant(state, _)) => rule.pack(state),)+
+                    $((Self::$variant(rule), AlgorithmMemory::$variant(state, _)) => rule.pack(state),)+
                     _ => None,
                 }
             }
 
-            pub(crate) fn unpack(&self, words: [u64; 2]) -> Memory {
+            pub(crate) fn unpack(&self, words: [u64; 2]) -> AlgorithmMemory {
                 match self {
-                    $(Self::$variant(rule) => Memory::$variant(rule.unpack(words), Default::default()),)+
+                    $(Self::$variant(rule) => AlgorithmMemory::$variant(rule.unpack(words), Default::default()),)+
                 }
             }
 
-            /// Reads what [`Memory::write`] wrote, if it is a memory of this algorithm.
-            pub(crate) fn read(&self, from: &mut Reader<'_>) -> Option<Memory> {
+            /// Reads what [`AlgorithmMemory::write`] wrote, if it is a memory of this algorithm.
+            pub(crate) fn read(&self, from: &mut Reader<'_>) -> Option<AlgorithmMemory> {
                 match self {
                     $(Self::$variant(_) => {
                         let state = Words::read(from)?;
-                        Some(Memory::$variant(state, Log::read(from, &state)?))
+                        Some(AlgorithmMemory::$variant(state, Log::read(from, &state)?))
                     })+
                 }
             }
         }
 
-        impl Memory {
+        impl AlgorithmMemory {
             /// Returns the bytes of heap memory, not counting the value itself.
             pub fn heap_bytes(&self) -> usize {
                 match self { $(Self::$variant(_, log) => log.bytes(),)+ }
@@ -460,7 +501,7 @@ macro_rules! registry {
             /// Returns whether there is a log beside the state.
             #[inline]
             pub(crate) fn has_log(&self) -> bool {
-                match self { $(Self::$variant(_, log) => log.is_log(),)+ }
+                match self { $(Self::$variant(..) => <<$algorithm as Algorithm>::Log as Log>::IS_LOG,)+ }
             }
 
             /// Returns the bytes that the next charge may take.

@@ -1,5 +1,5 @@
-//! `rolling`: the sliding window of seed 004 on a grid, with half a bucket of slack. Available only through its
-//! dialect.
+//! `rolling`: a sliding window on a grid, with half a bucket of slack, as the rolling limiter with modes has it. It is
+//! available only through its dialect.
 //!
 //! The interval is split into buckets; the first charge of an empty list anchors a grid of that step. A charge joins
 //! the newest entry while that entry's time + step is not past; otherwise it opens an entry on the grid. An entry
@@ -8,8 +8,8 @@
 
 use super::{Algorithm, add_units, room_below};
 use crate::log::{LogLook, LogState};
-use crate::options::{Options, Part, Problem, Takes, check_numbers};
-use crate::ring::{Ring, Wide};
+use crate::options::{AlgorithmOptions, LimitError, LimitField, Options, check_numbers};
+use crate::ring::{Ring, WideEntry};
 use crate::units::{Micros, Timestamp, Wait, muldiv};
 use crate::words::{Reader, Words, Writer};
 
@@ -87,15 +87,15 @@ impl Rolling {
 impl Algorithm for Rolling {
     const NAME: &'static str = "rolling";
     const LUA: &'static str = include_str!("rolling.lua");
-    const TAKES: Takes = Takes { buckets: true, ..Takes::NONE };
+    const TAKES: AlgorithmOptions = AlgorithmOptions { buckets: true, ..AlgorithmOptions::NONE };
     type State = State;
-    type Log = Ring<Wide>;
+    type Log = Ring<WideEntry>;
 
-    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, LimitError> {
         check_numbers(count, period, EXAMPLE)?;
         let buckets = options.buckets.unwrap_or(DEFAULT_BUCKETS);
         if buckets == 0 || buckets > MAX_BUCKETS {
-            return Err(Problem::new(Part::Option("buckets"), format!("1 to {MAX_BUCKETS} buckets"), EXAMPLE));
+            return Err(LimitError::new(LimitField::Option("buckets"), format!("1 to {MAX_BUCKETS} buckets"), EXAMPLE));
         }
         let half = period.get() / buckets.saturating_mul(2);
         Ok(Self { count, period, buckets, life: period.plus(Micros::new(half)) })
@@ -106,13 +106,13 @@ impl Algorithm for Rolling {
         (self.count, self.period, Options { buckets, ..Options::default() })
     }
 
-    fn correct(&self, state: &mut State, log: &Ring<Wide>, t: Timestamp) {
+    fn correct(&self, state: &mut State, log: &Ring<WideEntry>, t: Timestamp) {
         state.head.correct(log, t, self.life, Micros::new(1));
     }
 
     type Look = LogLook;
 
-    fn look(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> LogLook {
+    fn look(&self, state: &State, log: &Ring<WideEntry>, t: Timestamp) -> LogLook {
         state.head.look(log, t, |cell| self.leaves(state, cell))
     }
 
@@ -120,18 +120,18 @@ impl Algorithm for Rolling {
         room_below(self.count, look.used)
     }
 
-    fn wait(&self, state: &State, log: &Ring<Wide>, look: &LogLook, t: Timestamp, units: u64) -> Wait {
+    fn wait(&self, state: &State, log: &Ring<WideEntry>, look: &LogLook, t: Timestamp, units: u64) -> Wait {
         state.head.wait(log, look, t, self.count, units, |cell| self.leaves(state, cell))
     }
 
-    fn reset_after(&self, state: &State, log: &Ring<Wide>, _look: &LogLook, t: Timestamp) -> Micros {
+    fn reset_after(&self, state: &State, log: &Ring<WideEntry>, _look: &LogLook, t: Timestamp) -> Micros {
         match state.head.last(log) {
             Some(cell) => state.head.until(self.leaves(state, cell), t),
             None => Micros::ZERO,
         }
     }
 
-    fn charge(&self, state: &mut State, log: &mut Ring<Wide>, look: &LogLook, t: Timestamp, units: u64) -> u64 {
+    fn charge(&self, state: &mut State, log: &mut Ring<WideEntry>, look: &LogLook, t: Timestamp, units: u64) -> u64 {
         let recorded = add_units(look.used, units) - look.used;
         if recorded > 0 {
             state.head.drop_before(log, look.live);
@@ -145,7 +145,7 @@ impl Algorithm for Rolling {
         recorded
     }
 
-    fn refund(&self, state: &mut State, log: &mut Ring<Wide>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+    fn refund(&self, state: &mut State, log: &mut Ring<WideEntry>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
         let LogLook { live, used } = self.look(state, log, t);
         // A charge joins an entry that is not later, so it is still held only if such an entry is.
         if live < log.len() && self.cell_time_up(state, state.head.at(log, live)) > state.head.log_time(at) {
@@ -158,7 +158,7 @@ impl Algorithm for Rolling {
         given
     }
 
-    fn held(&self, state: &State, log: &Ring<Wide>, t: Timestamp) -> f64 {
+    fn held(&self, state: &State, log: &Ring<WideEntry>, t: Timestamp) -> f64 {
         self.look(state, log, t).used as f64
     }
 

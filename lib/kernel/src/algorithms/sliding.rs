@@ -7,8 +7,8 @@
 
 use super::{Algorithm, room_below};
 use crate::log::{LogLook, LogState};
-use crate::options::{Options, Part, Problem, Takes, check_numbers};
-use crate::ring::{Narrow, Ring};
+use crate::options::{AlgorithmOptions, LimitError, LimitField, Options, check_numbers};
+use crate::ring::{NarrowEntry, Ring};
 use crate::units::{Micros, Timestamp, Wait};
 
 /// The most entries a log may need. At 12 bytes each, this is 12 MB per key.
@@ -32,11 +32,11 @@ pub struct Sliding {
 
 impl Sliding {
     /// Builds a limit whose charges are of one unit each, so that its log grows with the requests made and not with the
-    /// count. It is for the dialect of seed 002, whose counts have no bound.
-    pub fn of_single_units(count: u64, period: Micros) -> Result<Self, Problem> {
+    /// count. It is for the dialect `sliding_window`, whose counts have no bound.
+    pub fn of_single_units(count: u64, period: Micros) -> Result<Self, LimitError> {
         check_numbers(count, period, "100/min")?;
         if period.get() > MAX_WINDOW {
-            return Err(Problem::new(Part::Period, "a window of at most 2^47us (1628 days)", "100/min"));
+            return Err(LimitError::new(LimitField::Period, "a window of at most 2^47us (1628 days)", "100/min"));
         }
         Ok(Self { count, period, grain: Micros::new(1), entries: count.min(period.get() + 1) })
     }
@@ -60,18 +60,22 @@ impl Sliding {
 impl Algorithm for Sliding {
     const NAME: &'static str = "sliding";
     const LUA: &'static str = include_str!("sliding.lua");
-    const TAKES: Takes = Takes { in_text: true, grain: true, ..Takes::NONE };
+    const TAKES: AlgorithmOptions = AlgorithmOptions { in_text: true, grain: true, ..AlgorithmOptions::NONE };
     type State = LogState;
-    type Log = Ring<Narrow>;
+    type Log = Ring<NarrowEntry>;
 
-    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, LimitError> {
         let mut sliding = Self::of_single_units(count, period)?;
         if count > MAX_UNITS {
-            return Err(Problem::new(Part::Count, "a count of at most 2^46 for sliding", GRAIN_EXAMPLE));
+            return Err(LimitError::new(LimitField::Count, "a count of at most 2^46 for sliding", GRAIN_EXAMPLE));
         }
         if let Some(grain) = options.grain {
             if grain == Micros::ZERO || grain > period {
-                return Err(Problem::new(Part::Option("grain"), "a grain from 1us up to the period", GRAIN_EXAMPLE));
+                return Err(LimitError::new(
+                    LimitField::Option("grain"),
+                    "a grain from 1us up to the period",
+                    GRAIN_EXAMPLE,
+                ));
             }
             if grain > Micros::new(1) {
                 // A window touches one cell more than it has, and a cell that has just left is still in the log.
@@ -80,11 +84,11 @@ impl Algorithm for Sliding {
             }
             if sliding.entries > MAX_ENTRIES {
                 let expected = format!("a grain of at least {}", Micros::new(period.get().div_ceil(MAX_ENTRIES - 2)));
-                return Err(Problem::new(Part::Option("grain"), expected, GRAIN_EXAMPLE));
+                return Err(LimitError::new(LimitField::Option("grain"), expected, GRAIN_EXAMPLE));
             }
         } else if count > MAX_ENTRIES {
             let expected = "at most 1_000_000 for sliding without a grain (add grain=PERIOD, or use gcra)";
-            return Err(Problem::new(Part::Count, expected, GRAIN_EXAMPLE));
+            return Err(LimitError::new(LimitField::Count, expected, GRAIN_EXAMPLE));
         }
         Ok(sliding)
     }
@@ -94,14 +98,14 @@ impl Algorithm for Sliding {
         (self.count, self.period, Options { grain, ..Options::default() })
     }
 
-    fn correct(&self, state: &mut LogState, log: &Ring<Narrow>, t: Timestamp) {
+    fn correct(&self, state: &mut LogState, log: &Ring<NarrowEntry>, t: Timestamp) {
         state.correct(log, t, self.period, Micros::new(1));
     }
 
     type Look = LogLook;
 
     #[inline]
-    fn look(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> LogLook {
+    fn look(&self, state: &LogState, log: &Ring<NarrowEntry>, t: Timestamp) -> LogLook {
         state.look(log, t, |at| self.leaves(at))
     }
 
@@ -111,12 +115,12 @@ impl Algorithm for Sliding {
     }
 
     #[inline]
-    fn wait(&self, state: &LogState, log: &Ring<Narrow>, look: &LogLook, t: Timestamp, units: u64) -> Wait {
+    fn wait(&self, state: &LogState, log: &Ring<NarrowEntry>, look: &LogLook, t: Timestamp, units: u64) -> Wait {
         state.wait(log, look, t, self.count, units, |at| self.leaves(at))
     }
 
     #[inline]
-    fn reset_after(&self, state: &LogState, log: &Ring<Narrow>, _look: &LogLook, t: Timestamp) -> Micros {
+    fn reset_after(&self, state: &LogState, log: &Ring<NarrowEntry>, _look: &LogLook, t: Timestamp) -> Micros {
         match state.last(log) {
             Some(last) => state.until(self.leaves(last), t),
             None => Micros::ZERO,
@@ -124,7 +128,14 @@ impl Algorithm for Sliding {
     }
 
     #[inline]
-    fn charge(&self, state: &mut LogState, log: &mut Ring<Narrow>, look: &LogLook, t: Timestamp, units: u64) -> u64 {
+    fn charge(
+        &self,
+        state: &mut LogState,
+        log: &mut Ring<NarrowEntry>,
+        look: &LogLook,
+        t: Timestamp,
+        units: u64,
+    ) -> u64 {
         let recorded = units.min((2 * self.count).saturating_sub(look.used));
         if recorded > 0 {
             state.drop_before(log, look.live);
@@ -134,7 +145,14 @@ impl Algorithm for Sliding {
         recorded
     }
 
-    fn refund(&self, state: &mut LogState, log: &mut Ring<Narrow>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+    fn refund(
+        &self,
+        state: &mut LogState,
+        log: &mut Ring<NarrowEntry>,
+        t: Timestamp,
+        units: u64,
+        at: Timestamp,
+    ) -> u64 {
         if state.log_time(at).plus(self.period) <= state.now(t) {
             return 0;
         }
@@ -146,7 +164,7 @@ impl Algorithm for Sliding {
         given
     }
 
-    fn held(&self, state: &LogState, log: &Ring<Narrow>, t: Timestamp) -> f64 {
+    fn held(&self, state: &LogState, log: &Ring<NarrowEntry>, t: Timestamp) -> f64 {
         self.look(state, log, t).used as f64
     }
 

@@ -1,12 +1,12 @@
-//! `slots`: the sliding window of time slots of seed 000, at most N in every interval of W - resolution.
+//! `slots`: the sliding window of time slots of o1.rate-limiter, at most N in every interval of W - resolution.
 //!
 //! A charge is counted in the slot of its time, and a slot leaves at its start + W. A charge late in its slot therefore
 //! counts for up to one resolution less than W. The state is a counter per slot in use, and a running total.
 
 use super::{Algorithm, add_units, room_below};
 use crate::log::{LogLook, LogState};
-use crate::options::{Options, Part, Problem, Takes, check_numbers};
-use crate::ring::{Ring, Wide};
+use crate::options::{AlgorithmOptions, LimitError, LimitField, Options, check_numbers};
+use crate::ring::{Ring, WideEntry};
 use crate::units::{Micros, Timestamp, Wait};
 
 /// The most slots a window may have: each slot in use is an entry of 16 bytes, and a refund may move all of them.
@@ -23,17 +23,17 @@ pub struct Slots {
     resolution: Micros,
 }
 
-fn wrong(expected: impl Into<String>) -> Problem {
-    Problem::new(Part::Option("resolution"), expected, EXAMPLE)
+fn wrong(expected: impl Into<String>) -> LimitError {
+    LimitError::new(LimitField::Option("resolution"), expected, EXAMPLE)
 }
 
 impl Slots {
     /// Builds a limit of up to [`MAX_SLOTS_UNREFUNDED`] slots, for dialects without refunds.
-    pub fn unrefunded(count: u64, period: Micros, resolution: Micros) -> Result<Self, Problem> {
+    pub fn unrefunded(count: u64, period: Micros, resolution: Micros) -> Result<Self, LimitError> {
         Self::of_at_most(MAX_SLOTS_UNREFUNDED, count, period, resolution)
     }
 
-    fn of_at_most(slots: u64, count: u64, period: Micros, resolution: Micros) -> Result<Self, Problem> {
+    fn of_at_most(slots: u64, count: u64, period: Micros, resolution: Micros) -> Result<Self, LimitError> {
         check_numbers(count, period, EXAMPLE)?;
         if resolution == Micros::ZERO || resolution > period {
             return Err(wrong("a resolution from 1us up to the period"));
@@ -62,11 +62,11 @@ impl Slots {
 impl Algorithm for Slots {
     const NAME: &'static str = "slots";
     const LUA: &'static str = include_str!("slots.lua");
-    const TAKES: Takes = Takes { in_text: true, resolution: true, ..Takes::NONE };
+    const TAKES: AlgorithmOptions = AlgorithmOptions { in_text: true, resolution: true, ..AlgorithmOptions::NONE };
     type State = LogState;
-    type Log = Ring<Wide>;
+    type Log = Ring<WideEntry>;
 
-    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, Problem> {
+    fn build(count: u64, period: Micros, options: &Options) -> Result<Self, LimitError> {
         let resolution = options.resolution.ok_or_else(|| wrong("resolution=PERIOD, which slots needs"))?;
         Self::of_at_most(MAX_SLOTS, count, period, resolution)
     }
@@ -75,13 +75,13 @@ impl Algorithm for Slots {
         (self.count, self.period, Options { resolution: Some(self.resolution), ..Options::default() })
     }
 
-    fn correct(&self, state: &mut LogState, log: &Ring<Wide>, t: Timestamp) {
+    fn correct(&self, state: &mut LogState, log: &Ring<WideEntry>, t: Timestamp) {
         state.correct(log, t, self.period, self.resolution);
     }
 
     type Look = LogLook;
 
-    fn look(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> LogLook {
+    fn look(&self, state: &LogState, log: &Ring<WideEntry>, t: Timestamp) -> LogLook {
         state.look(log, t, |slot| self.leaves(slot))
     }
 
@@ -89,11 +89,11 @@ impl Algorithm for Slots {
         room_below(self.count, look.used)
     }
 
-    fn wait(&self, state: &LogState, log: &Ring<Wide>, look: &LogLook, t: Timestamp, units: u64) -> Wait {
+    fn wait(&self, state: &LogState, log: &Ring<WideEntry>, look: &LogLook, t: Timestamp, units: u64) -> Wait {
         state.wait(log, look, t, self.count, units, |slot| self.leaves(slot))
     }
 
-    fn reset_after(&self, state: &LogState, log: &Ring<Wide>, look: &LogLook, t: Timestamp) -> Micros {
+    fn reset_after(&self, state: &LogState, log: &Ring<WideEntry>, look: &LogLook, t: Timestamp) -> Micros {
         if look.used == 0 {
             return Micros::ZERO;
         }
@@ -102,7 +102,7 @@ impl Algorithm for Slots {
         state.until(self.leaves(state.at(log, empty - 1)), t)
     }
 
-    fn charge(&self, state: &mut LogState, log: &mut Ring<Wide>, look: &LogLook, t: Timestamp, units: u64) -> u64 {
+    fn charge(&self, state: &mut LogState, log: &mut Ring<WideEntry>, look: &LogLook, t: Timestamp, units: u64) -> u64 {
         let recorded = add_units(look.used, units) - look.used;
         if recorded > 0 {
             // Slots that refunds have emptied need not be kept.
@@ -113,7 +113,7 @@ impl Algorithm for Slots {
         recorded
     }
 
-    fn refund(&self, state: &mut LogState, log: &mut Ring<Wide>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
+    fn refund(&self, state: &mut LogState, log: &mut Ring<WideEntry>, t: Timestamp, units: u64, at: Timestamp) -> u64 {
         let slot = self.slot(state.log_time(at));
         if self.leaves(slot) <= state.now(t) {
             return 0;
@@ -121,7 +121,7 @@ impl Algorithm for Slots {
         state.forget_at(log, slot, units)
     }
 
-    fn held(&self, state: &LogState, log: &Ring<Wide>, t: Timestamp) -> f64 {
+    fn held(&self, state: &LogState, log: &Ring<WideEntry>, t: Timestamp) -> f64 {
         self.look(state, log, t).used as f64
     }
 

@@ -2,6 +2,11 @@
 //!
 //! `policy = limit *("," limit)`, `limit = count "/" period *(SP option)`. Text is parsed once into values that cannot
 //! be invalid, and printed back in canonical form. A value out of range is refused, never clamped.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `parse.rs` | from text to limits; errors point at the first part that is wrong |
+//! | `print.rs` | the canonical text of a limit |
 
 pub(crate) mod parse;
 pub(crate) mod print;

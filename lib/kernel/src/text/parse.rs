@@ -1,9 +1,9 @@
 //! Parses policy text. Errors point at the first part that is wrong.
 
 use super::TextError;
-use crate::algorithms::{ALGORITHMS, Listed};
+use crate::algorithms::{ALGORITHMS, AlgorithmInfo};
 use crate::limit::{Limit, is_word};
-use crate::options::{Align, Options, Part, Problem, Takes};
+use crate::options::{AlgorithmOptions, Alignment, LimitError, LimitField, Options};
 use crate::policy::{MAX_LIMITS, Policy, PolicyError};
 use crate::units::Micros;
 
@@ -17,12 +17,12 @@ const OPTIONS: &str = "an algorithm (sliding, gcra, fixed, bucket, slots, estima
 
 /// A piece of the text and the byte offset at which it begins.
 #[derive(Clone, Copy)]
-struct Piece<'a> {
+struct TextSpan<'a> {
     text: &'a str,
     start: usize,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> TextSpan<'a> {
     fn part(self, start: usize, end: usize) -> Self {
         Self { text: self.text.get(start..end).unwrap_or_default(), start: self.start + start }
     }
@@ -53,7 +53,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn error(&self, piece: Piece<'_>, expected: impl Into<String>, example: &'static str) -> TextError {
+    fn error(&self, piece: TextSpan<'_>, expected: impl Into<String>, example: &'static str) -> TextError {
         let before = self.text.get(..piece.start).unwrap_or(self.text);
         // Long enough to recognise, short enough to read. If something is missing, `found` is the character in its
         // place.
@@ -70,7 +70,7 @@ impl Parser<'_> {
 
 pub(crate) fn policy(text: &str) -> Result<Policy, TextError> {
     let parser = Parser { text };
-    let whole = Piece { text, start: 0 };
+    let whole = TextSpan { text, start: 0 };
     if text.len() > MAX_TEXT {
         return Err(parser.error(whole, format!("a policy of at most {MAX_TEXT} bytes"), EXAMPLE));
     }
@@ -94,16 +94,16 @@ pub(crate) fn policy(text: &str) -> Result<Policy, TextError> {
 
 /// The options of one limit as they are read, with the positions that errors point at.
 #[derive(Default)]
-struct Reading<'a> {
-    algorithm: Option<(&'static Listed, Piece<'a>)>,
+struct ParsedOptions<'a> {
+    algorithm: Option<(&'static AlgorithmInfo, TextSpan<'a>)>,
     options: Options,
     spacing: Option<Micros>,
     name: Option<&'a str>,
-    given: Vec<(&'static str, Piece<'a>)>,
+    given: Vec<(&'static str, TextSpan<'a>)>,
 }
 
 impl Parser<'_> {
-    fn limit(&self, piece: Piece<'_>) -> Result<Limit, TextError> {
+    fn limit(&self, piece: TextSpan<'_>) -> Result<Limit, TextError> {
         let mut words = piece.split(' ').filter(|word| !word.text.is_empty());
         let Some(rate) = words.next() else {
             return Err(self.error(piece, "a limit: count/period", EXAMPLE));
@@ -114,21 +114,21 @@ impl Parser<'_> {
         let (count_at, period_at) = (rate.part(0, slash), rate.after(slash + 1));
         let count = self.count(count_at, EXAMPLE)?;
         let period = self.period(period_at, Micros::new(1_000), EXAMPLE)?;
-        let mut reading = Reading::default();
+        let mut reading = ParsedOptions::default();
         for word in words {
             self.word(&mut reading, word)?;
         }
         let end = piece.after(piece.text.len());
         let listed = reading.algorithm.map_or(&ALGORITHMS[0], |(listed, _)| listed);
         self.refuse_unused(&reading, listed)?;
-        let at = |part| match part {
-            Part::Count => count_at,
-            Part::Period => period_at,
-            Part::Option(name) => {
+        let at = |field| match field {
+            LimitField::Count => count_at,
+            LimitField::Period => period_at,
+            LimitField::Option(name) => {
                 reading.given.iter().find(|(given, _)| *given == name).map_or(end, |(_, value)| *value)
             }
         };
-        let explain = |problem: Problem| self.error(at(problem.part), problem.expected, problem.example);
+        let explain = |error: LimitError| self.error(at(error.field), error.expected, error.example);
         let mut limit = (listed.build)(count, period, &reading.options).map(Limit::new).map_err(explain)?;
         if let Some(spacing) = reading.spacing {
             limit = limit.spaced(spacing).map_err(explain)?;
@@ -139,7 +139,7 @@ impl Parser<'_> {
         Ok(limit)
     }
 
-    fn word<'a>(&self, reading: &mut Reading<'a>, word: Piece<'a>) -> Result<(), TextError> {
+    fn word<'a>(&self, reading: &mut ParsedOptions<'a>, word: TextSpan<'a>) -> Result<(), TextError> {
         let Some(equals) = word.text.find('=') else {
             let known = ALGORITHMS.iter().find(|listed| listed.takes.in_text && listed.name == word.text);
             let listed = known.ok_or_else(|| self.error(word, OPTIONS, "10/s gcra burst=20"))?;
@@ -159,9 +159,9 @@ impl Parser<'_> {
 
     fn option<'a>(
         &self,
-        reading: &mut Reading<'a>,
-        key: Piece<'a>,
-        value: Piece<'a>,
+        reading: &mut ParsedOptions<'a>,
+        key: TextSpan<'a>,
+        value: TextSpan<'a>,
     ) -> Result<&'static str, TextError> {
         let Some((name, example)) = EXAMPLES.iter().find(|(name, _)| *name == key.text).copied() else {
             return Err(self.error(key, OPTIONS, "10/s gcra burst=20"));
@@ -175,8 +175,8 @@ impl Parser<'_> {
             "spacing" => reading.spacing = Some(span()?),
             "align" => {
                 reading.options.align = Some(match value.text {
-                    "clock" => Align::Clock,
-                    "first" => Align::First,
+                    "clock" => Alignment::Clock,
+                    "first" => Alignment::First,
                     _ => return Err(self.error(value, "clock or first", example)),
                 });
             }
@@ -190,10 +190,10 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    fn refuse_unused(&self, reading: &Reading<'_>, listed: &Listed) -> Result<(), TextError> {
+    fn refuse_unused(&self, reading: &ParsedOptions<'_>, listed: &AlgorithmInfo) -> Result<(), TextError> {
         for (name, value) in &reading.given {
             if !takes(&listed.takes, name) {
-                let key = Piece { text: name, start: value.start - name.len() - 1 };
+                let key = TextSpan { text: name, start: value.start - name.len() - 1 };
                 let users: Vec<_> =
                     ALGORITHMS.iter().filter(|other| takes(&other.takes, name)).map(|other| other.name).collect();
                 let expected = format!("an option of {} ({name}= goes with {})", listed.name, users.join(" and "));
@@ -203,7 +203,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn count(&self, piece: Piece<'_>, example: &'static str) -> Result<u64, TextError> {
+    fn count(&self, piece: TextSpan<'_>, example: &'static str) -> Result<u64, TextError> {
         let wrong = || self.error(piece, "a count from 1 to 1_000_000_000, such as 100, 10k or 5M", example);
         let (digits, scale) = match piece.text.as_bytes().last() {
             Some(b'k') => (&piece.text[..piece.text.len() - 1], 1_000),
@@ -223,7 +223,7 @@ impl Parser<'_> {
         if (1..=MAX).contains(&value) { Ok(value) } else { Err(wrong()) }
     }
 
-    fn period(&self, piece: Piece<'_>, least: Micros, example: &'static str) -> Result<Micros, TextError> {
+    fn period(&self, piece: TextSpan<'_>, least: Micros, example: &'static str) -> Result<Micros, TextError> {
         let digits = piece.text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit_at) = (piece.part(0, digits), piece.after(digits));
         let Some(size) = unit(unit_at.text) else {
@@ -238,7 +238,7 @@ impl Parser<'_> {
         Ok(period)
     }
 
-    fn factor(&self, piece: Piece<'_>) -> Result<f64, TextError> {
+    fn factor(&self, piece: TextSpan<'_>) -> Result<f64, TextError> {
         let plain = piece.text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         match piece.text.parse::<f64>() {
             Ok(factor) if plain && piece.text.len() <= 24 => Ok(factor),
@@ -262,7 +262,7 @@ fn example_of(option: &str) -> &'static str {
     EXAMPLES.iter().find(|(name, _)| *name == option).map_or(EXAMPLE, |(_, example)| example)
 }
 
-fn takes(takes: &Takes, option: &str) -> bool {
+fn takes(takes: &AlgorithmOptions, option: &str) -> bool {
     match option {
         "burst" => takes.burst,
         "grain" => takes.grain,

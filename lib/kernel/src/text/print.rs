@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::algorithms::Rule;
 use crate::limit::Limit;
-use crate::options::Align;
+use crate::options::Alignment;
 use crate::units::Micros;
 
 /// The units from the longest, each with the word that the grammar prefers.
@@ -26,7 +27,7 @@ pub(crate) fn limit(f: &mut fmt::Formatter<'_>, limit: &Limit) -> fmt::Result {
     } else {
         write!(f, "{number}{unit}")?
     }
-    if limit.rule().name() != "sliding" {
+    if !matches!(limit.rule(), Rule::Sliding(_)) {
         write!(f, " {}", limit.rule().name())?;
     }
     if let Some(burst) = options.burst {
@@ -45,7 +46,7 @@ pub(crate) fn limit(f: &mut fmt::Formatter<'_>, limit: &Limit) -> fmt::Result {
         write!(f, " factor={factor}")?;
     }
     option_period(f, "spacing", limit.spacing())?;
-    if options.align == Some(Align::Clock) {
+    if options.align == Some(Alignment::Clock) {
         f.write_str(" align=clock")?;
     }
     if let Some(name) = limit.given_name() {

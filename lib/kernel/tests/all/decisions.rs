@@ -1,4 +1,4 @@
-//! What the design says of decisions, one example each. The laws are in `tests/laws`.
+//! One example of each property of decisions. The laws are in `tests/laws`.
 
 use tollgate_kernel::{Cost, Decision, KeyState, Micros, Mode, Policy, Request, Timestamp, Wait, explain};
 
@@ -6,7 +6,7 @@ use tollgate_kernel::{Cost, Decision, KeyState, Micros, Mode, Policy, Request, T
 const T: u64 = 1_704_067_200_000_000;
 const S: u64 = 1_000_000;
 
-/// A key under a policy, asked at seconds and microseconds after [`T`].
+/// A key under a policy, with requests at seconds and microseconds after [`T`].
 struct Key {
     policy: Policy,
     state: KeyState,
@@ -204,7 +204,7 @@ fn spacing_counts_refused_charges_of_uniform_and_is_not_refunded() {
 
 #[test]
 fn a_refund_gives_back_what_is_still_held() {
-    // A log gives back the oldest units, so the later ones stay their full time.
+    // A refund to a log takes the oldest units, so the later ones count for their full time.
     let mut log = Key::new("2/10s");
     assert!(log.one(0).allowed && log.one(4 * S).allowed);
     assert_eq!(log.refund(5 * S, 1, 4 * S), 1);
@@ -220,14 +220,14 @@ fn a_refund_gives_back_what_is_still_held() {
 
     assert_eq!(window.refund(12 * S, 1, 13 * S), 0, "it is yet to come");
 
-    // Four in the window before weigh two half-way through; all four are given back.
+    // Halfway through a window, four units of the previous one weigh two; all four are refunded.
     let mut two = Key::new("10/10s estimate");
     assert!(two.ask(0, cost(4)).allowed && two.one(10 * S).allowed);
     assert_eq!(two.ask(15 * S, cost(0)).remaining, 7);
     assert_eq!(two.refund(15 * S, 9, 0), 4);
     assert_eq!(two.ask(15 * S, cost(0)).remaining, 9);
 
-    // One unit takes five seconds to pay back; two have been.
+    // One unit takes five seconds to be paid back; two seconds have passed.
     let mut rate = Key::new("2/10s gcra");
     assert!(rate.one(0).allowed);
     assert_eq!(rate.refund(2 * S, 1, 0), 0, "less than a whole unit is left of it");

@@ -1,4 +1,4 @@
-//! What a key remembers of limits that its latest policy does not have.
+//! The cells that a key keeps of limits that its latest policy does not have.
 
 use tollgate_kernel::{Cost, KeyState, MAX_OTHER_LIMITS, Policy, Reader, Request, StoreError, Timestamp, Writer};
 
@@ -57,12 +57,12 @@ fn others_are_kept_and_then_refused() {
     let expected = "expected at most 64 other limits remembered for a key, found 65; use fewer policies on a key or wait \
                     until they expire";
     assert_eq!(said.to_string(), expected);
-    // Those that are there stay usable, also where the last policy brought many at once.
+    // Limits that are stored stay usable, even if the last policy added many at once.
     assert!(
         state.has_place_for(&mine, t(1)) && others[..MAX_OTHER_LIMITS].iter().all(|it| state.has_place_for(it, t(1)))
     );
     assert!(!state.decide(&mine, t(2), &Request::ONE).allowed);
-    // An hour later the first has expired, and makes a place.
+    // An hour later the first limit has expired, which leaves a place for another.
     assert!(state.has_place_for(&others[MAX_OTHER_LIMITS], t(3_600_000_000)));
 }
 
@@ -81,7 +81,7 @@ fn a_policy_of_many_limits_shuts_out_none_that_is_known() {
     assert!(state.has_place_for(&mine, t(2)));
     assert!(!state.decide(&mine, t(2), &Request::ONE).allowed);
     assert!(!state.has_place_for(&policy("1/300d"), t(2)));
-    // All of it can be written and read.
+    // The whole state can be written and read back.
     let mut to = Writer::default();
     state.write(&mut to);
     let read = KeyState::read(&mut Reader::new(&to.into_bytes())).unwrap();

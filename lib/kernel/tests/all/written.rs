@@ -1,28 +1,13 @@
-//! Policies and states as words: whatever was written reads back equal, and whatever was not is refused
-//! without a panic and without taking much memory.
+//! Policies and states as words: words that were written read back equal, and other words are refused without a panic
+//! and without taking much memory.
 
 use tollgate_kernel::algorithms::{Rule, sliding::Sliding, slots::Slots};
 use tollgate_kernel::{
     Cost, EXACT, KeyState, Limit, Micros, Mode, OnError, Options, Policy, Reader, Request, Timestamp, Writer,
 };
+use tollgate_random::Rng;
 
 const START: u64 = 1_700_000_000_000_000;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-
-    fn one_of<'a, T>(&mut self, values: &'a [T]) -> &'a T {
-        &values[self.below(values.len() as u64) as usize]
-    }
-}
 
 const TEXTS: [&str; 16] = [
     "5/s",
@@ -43,7 +28,7 @@ const TEXTS: [&str; 16] = [
     "1/ms gcra",
 ];
 
-/// Limits that no text can name.
+/// Limits that policy text cannot express.
 fn unnameable() -> Vec<Limit> {
     let rolling = |buckets| Options { buckets: Some(buckets), ..Options::default() };
     let decay = Options { factor: Some(1.1), level: Some(2.5), ..Options::default() };
@@ -82,30 +67,28 @@ fn words_of(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
     to.into_bytes()
 }
 
-/// A key that was used under some of the policies, with time that may go back.
-fn used(random: &mut Random, policies: &[Policy], steps: u64) -> KeyState {
+/// The state of a key that was used under some of the policies, with a clock that may go back.
+fn used(rng: &mut Rng, policies: &[Policy], steps: u64) -> KeyState {
     let (mut state, mut t) = (KeyState::default(), START);
     for _ in 0..steps {
-        t = match random.below(30) {
-            0 => t.saturating_sub(random.below(100_000_000_000)),
-            1 => random.below(EXACT),
-            2..8 => t + random.below(10_000_000),
-            _ => t + random.below(10_000),
+        t = match rng.below(30) {
+            0 => t.saturating_sub(rng.below(100_000_000_000)),
+            1 => rng.below(EXACT),
+            2..8 => t + rng.below(10_000_000),
+            _ => t + rng.below(10_000),
         }
         .min(EXACT - 1);
-        let (policy, now) = (random.one_of(policies), Timestamp::new(t).unwrap());
-        // Logs of single units are not made for more of them.
+        let (policy, now) = (&policies[rng.index(policies.len())], Timestamp::new(t).unwrap());
+        // Limits of single units are charged one unit at a time.
         let single =
             policy.limits().iter().any(|limit| matches!(limit.rule(), Rule::Sliding(_)) && limit.count() > 1 << 46);
-        let cost = if single { 1 } else { *random.one_of(&[1, 1, 1, 2, 5, EXACT - 1]) };
-        let request = Request::cost(Cost::new(cost).unwrap()).mode(*random.one_of(&Mode::ALL));
-        match random.below(12) {
-            0 => drop(state.refund(
-                policy,
-                now,
-                1 + random.below(4),
-                Timestamp::new(t - t.min(random.below(9_000))).unwrap(),
-            )),
+        let cost = if single { 1 } else { rng.pick(&[1, 1, 1, 2, 5, EXACT - 1]) };
+        let request = Request::cost(Cost::new(cost).unwrap()).mode(rng.pick(&Mode::ALL));
+        match rng.below(12) {
+            0 => {
+                let (units, charged) = (1 + rng.below(4), Timestamp::new(t - t.min(rng.below(9_000))).unwrap());
+                state.refund(policy, now, units, charged);
+            }
             1 => state.reset(policy, now),
             2 => state.thin(),
             _ => drop(state.decide(policy, now, &request)),
@@ -126,22 +109,22 @@ fn every_policy_reads_back_equal() {
 
 #[test]
 fn every_state_reads_back_equal_and_decides_alike() {
-    let (policies, mut random) = (policies(), Random(1));
+    let (policies, mut rng) = (policies(), Rng::new(1));
     let mut cells = 0;
     for round in 0..3_000 {
-        // Of one policy, or of several that take turns.
+        // The state of one policy, or of several that alternate.
         let some =
             if round % 2 == 0 { std::slice::from_ref(&policies[round / 2 % policies.len()]) } else { &policies[..] };
-        let steps = 1 + random.below(60);
-        let mut state = used(&mut random, some, steps);
+        let steps = 1 + rng.below(60);
+        let mut state = used(&mut rng, some, steps);
         let words = words_of(|to| state.write(to));
         let from = &mut Reader::new(&words);
         let mut read = KeyState::read(from).unwrap_or_else(|| panic!("round {round}: {state:?}"));
         assert!(from.is_done() && read == state, "round {round}");
         cells += state.each().count();
         for step in 0..8 {
-            let t = Timestamp::saturating(START + step * random.below(1_000_000));
-            let policy = random.one_of(some);
+            let t = Timestamp::saturating(START + step * rng.below(1_000_000));
+            let policy = &some[rng.index(some.len())];
             assert_eq!(read.decide_full(policy, t, &Request::ONE), state.decide_full(policy, t, &Request::ONE));
         }
     }
@@ -160,18 +143,18 @@ fn a_long_log_reads_back_equal() {
 }
 
 /// Changes some of the bytes.
-fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+fn mutate(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    for _ in 0..=random.below(3) {
+    for _ in 0..=rng.below(3) {
         let words = (bytes.len() / 8).max(1) as u64;
-        let place = random.below(words) as usize * 8;
-        match random.below(6) {
+        let place = rng.below(words) as usize * 8;
+        match rng.below(6) {
             0 => bytes.truncate(place),
-            1 => drop(bytes.splice(place..place, random.below(u64::MAX).to_le_bytes())),
-            2 if place < bytes.len() => bytes[place + random.below(8) as usize] ^= 1 << random.below(8),
+            1 => drop(bytes.splice(place..place, rng.below(u64::MAX).to_le_bytes())),
+            2 if place < bytes.len() => bytes[place + rng.below(8) as usize] ^= 1 << rng.below(8),
             3 if place < bytes.len() => drop(bytes.drain(place..place + 8)),
             _ if place < bytes.len() => {
-                let word = *random.one_of(&[0, 1, 2, 12, EXACT, u64::MAX, u64::MAX - 1, 1 << 63, 1 << 47, START]);
+                let word = rng.pick(&[0, 1, 2, 12, EXACT, u64::MAX, u64::MAX - 1, 1 << 63, 1 << 47, START]);
                 bytes[place..place + 8].copy_from_slice(&word.to_le_bytes());
             }
             _ => {}
@@ -182,18 +165,16 @@ fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn words_that_nobody_wrote_harm_nothing() {
-    let (policies, mut random) = (policies(), Random(2));
+    let (policies, mut rng) = (policies(), Rng::new(2));
     let (mut refused, mut read) = (0, 0);
     for round in 0..60_000 {
         let words = match round % 3 {
-            0 => {
-                (0..random.below(40)).flat_map(|_| (random.below(u64::MAX) >> random.below(64)).to_le_bytes()).collect()
-            }
-            1 => mutate(&words_of(|to| random.one_of(&policies).write(to)), &mut random),
+            0 => (0..rng.below(40)).flat_map(|_| (rng.below(u64::MAX) >> rng.below(64)).to_le_bytes()).collect(),
+            1 => mutate(&words_of(|to| policies[rng.index(policies.len())].write(to)), &mut rng),
             _ => {
-                let (policy, steps) = (random.one_of(&policies).clone(), random.below(12));
-                let state = used(&mut random, &[policy], steps);
-                mutate(&words_of(|to| state.write(to)), &mut random)
+                let (policy, steps) = (policies[rng.index(policies.len())].clone(), rng.below(12));
+                let state = used(&mut rng, &[policy], steps);
+                mutate(&words_of(|to| state.write(to)), &mut rng)
             }
         };
         let policy = Policy::read(&mut Reader::new(&words));
@@ -203,7 +184,7 @@ fn words_that_nobody_wrote_harm_nothing() {
         read += 1;
         let bytes = state.heap_bytes();
         assert!(bytes <= 1_000 + 4 * words.len(), "{bytes} bytes of {}", words.len());
-        // What was believed can be used.
+        // A state that was accepted can be used.
         for (limit, t) in state.each().map(|(limit, _)| limit.clone()).zip([0, START, EXACT - 1]).collect::<Vec<_>>() {
             let (policy, t) = (Policy::new(vec![Limit::clone(&limit)]).unwrap(), Timestamp::new(t).unwrap());
             for cost in [0, 1, EXACT - 1] {

@@ -7,56 +7,56 @@ use std::sync::Arc;
 use tollgate_kernel::{Cell, KeyState, Limit, LimitId, Policy, Reader, Writer};
 
 use super::{KIND_SHIFT, RANK_SHIFT, SHARES, SnapshotError, kind};
-use crate::ident::Ident;
+use crate::ident::StoreIdent;
 use crate::record::{Mirror, Record};
-use crate::shard::{Inner, RECORD};
-use crate::shared::{Room, Shared, Target};
-use crate::slot::Form;
+use crate::shard::{RECORD, ShardState};
+use crate::shared::{MemoryAllowance, MemoryCore, TargetPolicy};
+use crate::slot::SlotForm;
 use crate::space::{Space, is_wall};
 use crate::sync::MutexGuard;
 
 const DAMAGED_KEY: SnapshotError = SnapshotError::Damaged("a key that no store wrote");
 
 /// The policies of a snapshot, by number of the name and rank.
-pub(super) type SavedNames = Vec<Vec<Option<Saved>>>;
+pub(super) type SavedPolicies = Vec<Vec<Option<SavedPolicy>>>;
 
 /// A policy that packed keys of a snapshot, and its space in the new store once it has keys there.
-pub(super) struct Saved {
+pub(super) struct SavedPolicy {
     policy: Policy,
     space: OnceCell<Option<(Arc<Space>, bool)>>,
 }
 
-impl Saved {
+impl SavedPolicy {
     pub(super) fn new(policy: Policy) -> Self {
         Self { policy, space: OnceCell::new() }
     }
 
     /// Returns the policy and the space under which its keys are stored.
-    fn target<'a>(&'a self, shared: &Shared) -> Option<Target<'a>> {
+    fn target<'a>(&'a self, shared: &MemoryCore) -> Option<TargetPolicy<'a>> {
         let (space, is_own) = self.space.get_or_init(|| shared.space(&self.policy).ok()).as_ref()?;
         let policy = if *is_own { &space.own } else { &self.policy };
-        Some(Target { space, policy, is_own: *is_own, wall: is_wall(policy) })
+        Some(TargetPolicy { space, policy, is_own: *is_own, wall: is_wall(policy) })
     }
 }
 
 /// The state of putting keys back.
-pub(super) struct Entries<'a> {
-    shared: &'a Shared,
-    saved: &'a SavedNames,
+pub(super) struct KeyLoader<'a> {
+    shared: &'a MemoryCore,
+    saved: &'a SavedPolicies,
     /// Whether each block is one entry in the older format.
     old: bool,
     /// The shard of the last key, which stays locked: the next key is usually in the same one.
-    locked: Option<(u32, MutexGuard<'a, Inner>)>,
+    locked: Option<(u32, MutexGuard<'a, ShardState>)>,
     words: Writer,
-    limits: Limits,
+    limits: LimitPool,
     missing: usize,
 }
 
 /// Limits that are shared between keys.
 #[derive(Default)]
-struct Limits(HashMap<LimitId, Vec<Arc<Limit>>>);
+struct LimitPool(HashMap<LimitId, Vec<Arc<Limit>>>);
 
-impl Limits {
+impl LimitPool {
     fn share(&mut self, limit: Limit) -> Arc<Limit> {
         let known = self.0.entry(limit.id().clone()).or_default();
         if let Some(same) = known.iter().find(|same| ***same == limit) {
@@ -74,9 +74,9 @@ impl Limits {
     }
 }
 
-impl<'a> Entries<'a> {
-    pub(super) fn new(shared: &'a Shared, saved: &'a SavedNames, old: bool) -> Self {
-        let mut limits = Limits::default();
+impl<'a> KeyLoader<'a> {
+    pub(super) fn new(shared: &'a MemoryCore, saved: &'a SavedPolicies, old: bool) -> Self {
+        let mut limits = LimitPool::default();
         shared.names.spaces().for_each(|space| limits.add(&space.own));
         Self { shared, saved, old, locked: None, words: Writer::default(), limits, missing: 0 }
     }
@@ -96,14 +96,14 @@ impl<'a> Entries<'a> {
         let (print, place) = from.take().zip(from.take()).ok_or(DAMAGED_KEY)?;
         let (mark, shard) = ((place >> 32) as u32, u32::from(place as u16));
         let (mark, form, rank) = if self.old {
-            (Ident::mark_of_12_bits(mark), from.take().ok_or(DAMAGED_KEY)?, place as u32 >> RANK_SHIFT)
+            (StoreIdent::mark_of_12_bits(mark), from.take().ok_or(DAMAGED_KEY)?, place as u32 >> RANK_SHIFT)
         } else {
             (mark, place >> KIND_SHIFT & 0xff, place as u32 >> RANK_SHIFT & 0xff)
         };
         let (rank, shares) = if self.old { (rank, false) } else { (rank & !SHARES, rank & SHARES != 0) };
-        let ranks = self.saved.get(usize::from(Ident::name(mark)));
+        let ranks = self.saved.get(usize::from(StoreIdent::name(mark)));
         let saved = ranks.and_then(|ranks| ranks.get(rank as usize)?.as_ref()).ok_or(DAMAGED_KEY)?;
-        let (ident, target) = (Ident { print, mark, shard }, saved.target(self.shared).ok_or(DAMAGED_KEY)?);
+        let (ident, target) = (StoreIdent { print, mark, shard }, saved.target(self.shared).ok_or(DAMAGED_KEY)?);
         if print == 0 || shard as usize > self.shared.shards.len() {
             return Err(DAMAGED_KEY);
         }
@@ -114,9 +114,9 @@ impl<'a> Entries<'a> {
             // Keys arrive in another order than originally, so a table that is nearly full may not have room for all of
             // them.
             let put = self.put(ident, target, &mut holds, shares) || {
-                self.shared.allow(Room::More);
+                self.shared.allow(MemoryAllowance::Excess);
                 let put = self.put(ident, target, &mut holds, shares);
-                self.shared.allow(Room::Start);
+                self.shared.allow(MemoryAllowance::Start);
                 put
             };
             self.missing += if put { 0 } else { bytes };
@@ -133,8 +133,14 @@ impl<'a> Entries<'a> {
     }
 
     /// Reads the state of a key.
-    fn read(&mut self, form: u64, saved: &Policy, target: Target<'_>, from: &mut Reader<'_>) -> Option<Holds> {
-        let changed = |cells| Holds::Record(Record::mixed(KeyState::of(saved, cells)));
+    fn read(
+        &mut self,
+        form: u64,
+        saved: &Policy,
+        target: TargetPolicy<'_>,
+        from: &mut Reader<'_>,
+    ) -> Option<PlaceContents> {
+        let changed = |cells| PlaceContents::Record(Record::mixed(KeyState::of(saved, cells)));
         match form {
             kind::PACKED => {
                 let [limit] = saved.limits() else { return None };
@@ -144,28 +150,34 @@ impl<'a> Entries<'a> {
                 self.words.clear();
                 cell.write(&mut self.words);
                 let read = limit.read(&mut Reader::new(self.words.as_bytes()))?;
-                Some(if target.is_own { Holds::Words(words) } else { changed(vec![read]) })
+                Some(if target.is_own { PlaceContents::Words(words) } else { changed(vec![read]) })
             }
             kind::OWN => {
                 let cells: Vec<Cell> = saved.limits().iter().map(|limit| limit.read(from)).collect::<Option<_>>()?;
                 let cell = cells.first().filter(|_| target.is_own && target.space.packs);
                 let words = cell.and_then(|cell| target.policy.limits().first()?.pack(cell));
                 Some(match words {
-                    Some(words) => Holds::Words(words),
-                    None if target.is_own => Holds::Record(Record::of(cells)),
+                    Some(words) => PlaceContents::Words(words),
+                    None if target.is_own => PlaceContents::Record(Record::of(cells)),
                     None => changed(cells),
                 })
             }
             kind::CHANGED => {
                 let state = KeyState::read_sharing(from, |limit| self.limits.share(limit))?;
-                Some(Holds::Record(Record::mixed(state)))
+                Some(PlaceContents::Record(Record::mixed(state)))
             }
             _ => None,
         }
     }
 
     /// Puts a key into its place; returns whether there was enough memory.
-    fn put(&mut self, ident: Ident, target: Target<'_>, holds: &mut Option<Holds>, shares: bool) -> bool {
+    fn put(
+        &mut self,
+        ident: StoreIdent,
+        target: TargetPolicy<'_>,
+        holds: &mut Option<PlaceContents>,
+        shares: bool,
+    ) -> bool {
         let shared = self.shared;
         let is_bucket = ident.shard as usize == shared.shards.len();
         let (shard, budget) = if is_bucket {
@@ -182,12 +194,12 @@ impl<'a> Entries<'a> {
                 &mut locked.insert((number, shard.lock())).1
             }
         };
-        let Some(place) = shard.place_again(inner, ident, budget, &|_| false) else { return false };
-        let form = Form { rank: target.space.rank, boxed: false, shares };
+        let Some(place) = shard.place_replayed(inner, ident, budget, &|_| false) else { return false };
+        let form = SlotForm { rank: target.space.rank, boxed: false, shares };
         match holds.take() {
-            None => shard.unplace(place),
-            Some(Holds::Words(words)) => place.fill(ident.print, ident.mark, form, words),
-            Some(Holds::Record(mut record)) => {
+            None => shard.release_place(place),
+            Some(PlaceContents::Words(words)) => place.fill(ident.print, ident.mark, form, words),
+            Some(PlaceContents::Record(mut record)) => {
                 let bytes = record.bytes(target.space.is_callers);
                 let index = budget.take(bytes).then(|| shard.reserve_record(inner, budget));
                 let Some((index, mut kept)) = index.flatten().and_then(|index| Some((index, shard.record(index)?)))
@@ -195,15 +207,20 @@ impl<'a> Entries<'a> {
                     if index.is_some() {
                         budget.give_back(bytes);
                     }
-                    shard.unplace(place);
-                    *holds = Some(Holds::Record(record));
+                    shard.release_place(place);
+                    *holds = Some(PlaceContents::Record(record));
                     return false;
                 };
                 let t = shared.now(target);
                 let expires = t.plus(record.expires_after(&target.space.own, t));
                 record.counted = bytes;
                 *kept = record;
-                place.fill(ident.print, ident.mark, Form { boxed: true, ..form }, Mirror::of(index, expires).pack());
+                place.fill(
+                    ident.print,
+                    ident.mark,
+                    SlotForm { boxed: true, ..form },
+                    Mirror::of(index, expires).pack(),
+                );
             }
         }
         true
@@ -211,7 +228,7 @@ impl<'a> Entries<'a> {
 }
 
 /// The contents of a key's place.
-enum Holds {
+enum PlaceContents {
     Words([u64; 2]),
     Record(Record),
 }
@@ -219,7 +236,7 @@ enum Holds {
 /// The approximate number of bytes of a slot, in a table that is as full as usual.
 const SLOT: usize = 41;
 
-impl Holds {
+impl PlaceContents {
     fn bytes(&self, space: &Space) -> usize {
         match self {
             Self::Words(_) => SLOT,

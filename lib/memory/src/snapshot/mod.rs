@@ -1,5 +1,11 @@
 //! A store in a file, or in a stream with other data, so that a restart does not reset any limit.
 //!
+//! | file | what it is |
+//! |---|---|
+//! | `write.rs` | a store to a file or a stream |
+//! | `read.rs` | a file or a stream to a store |
+//! | `entries.rs` | the keys that were read, put into their places |
+//!
 //! ```text
 //! length, then
 //!   magic, version, secret, time          the head
@@ -42,7 +48,7 @@ const VERSION: u64 = 4;
 /// The last version with one entry per block.
 const ENTRY_A_BLOCK: u64 = 2;
 /// The oldest version that can be read.
-const OLDEST: u64 = 1;
+const MIN_VERSION: u64 = 1;
 /// The bit of the rank's byte that marks a key with a part in a bucket. The rank and the kind of a key are in the
 /// second word of its entry, at the shifts below.
 const SHARES: u32 = 0x80;
@@ -80,7 +86,7 @@ impl fmt::Display for SnapshotError {
             Self::Version(version) => {
                 write!(
                     f,
-                    "expected a snapshot of version {OLDEST} to {VERSION}, found version {version}; it is of another Tollgate"
+                    "expected a snapshot of version {MIN_VERSION} to {VERSION}, found version {version}; it is of another Tollgate"
                 )
             }
             Self::Damaged(how) => {

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use tollgate_kernel::{Clock, Policy, Reader};
 
-use super::entries::{Entries, Saved, SavedNames};
-use super::{ENTRY_A_BLOCK, MAGIC, OLDEST, RANK_SHIFT, SnapshotError, VERSION};
-use crate::clock::Source;
-use crate::ident::{NAME_BITS, Secret};
+use super::entries::{KeyLoader, SavedPolicies, SavedPolicy};
+use super::{ENTRY_A_BLOCK, MAGIC, MIN_VERSION, RANK_SHIFT, SnapshotError, VERSION};
+use crate::clock::MemoryClock;
+use crate::ident::{NAME_BITS, StoreSecret};
 use crate::memory::{MAX_NAMES, Memory};
 use crate::names::MAX_RANKS;
-use crate::shared::Room;
+use crate::shared::MemoryAllowance;
 
 /// The last version without the sizes of tables.
 const UNSIZED: u64 = 3;
@@ -48,13 +48,13 @@ impl Memory {
         clock: Option<Box<dyn Clock>>,
         policies: &[Policy],
     ) -> Result<Self, SnapshotError> {
-        let mut blocks = Blocks { from, sum: 0, block: Vec::new() };
+        let mut blocks = StoreBlocks { from, sum: 0, block: Vec::new() };
         let head = blocks.head()?;
         let (memory, saved) = match Self::with_names(&head, cap, clock, policies) {
             Ok(made) => made,
             Err(error) => return Err(blocks.rest(error)),
         };
-        let mut entries = Entries::new(memory.shared(), &saved, head.version <= ENTRY_A_BLOCK);
+        let mut entries = KeyLoader::new(memory.shared(), &saved, head.version <= ENTRY_A_BLOCK);
         while blocks.next()? {
             if let Err(error) = entries.put_block(&blocks.block) {
                 drop(entries);
@@ -70,21 +70,21 @@ impl Memory {
             let needed = (shared.used() + missing).saturating_mul(5) / 4;
             return Err(SnapshotError::Cap(shared.cap, needed));
         }
-        shared.allow(Room::Usual);
+        shared.allow(MemoryAllowance::Usual);
         shared.names.give_back_unused();
         Ok(memory)
     }
 
     /// Creates an empty store with the names of a snapshot, and returns the policies that packed its keys.
     fn with_names(
-        head: &Head,
+        head: &StoreHead,
         cap: usize,
         clock: Option<Box<dyn Clock>>,
         policies: &[Policy],
-    ) -> Result<(Self, SavedNames), SnapshotError> {
-        let memory = Self::with_secret(cap, Source::of(clock), head.secret);
+    ) -> Result<(Self, SavedPolicies), SnapshotError> {
+        let memory = Self::with_secret(cap, MemoryClock::of(clock), head.secret);
         let shared = memory.shared();
-        shared.allow(Room::Start);
+        shared.allow(MemoryAllowance::Start);
         // The contents of a stopped store fit under the same cap, if the tables are no larger than they were.
         let mut sizes = head.sizes.iter().copied();
         for (shard, buckets) in shared.shards.iter().zip(&mut sizes) {
@@ -103,40 +103,41 @@ impl Memory {
                 shared.space(policy).map_err(|_| SnapshotError::Damaged("too many policy names"))?;
             }
         }
-        let of = |ranks: &Vec<Option<Policy>>| ranks.iter().map(|policy| policy.clone().map(Saved::new)).collect();
+        let of =
+            |ranks: &Vec<Option<Policy>>| ranks.iter().map(|policy| policy.clone().map(SavedPolicy::new)).collect();
         Ok((memory, head.names.iter().map(of).collect()))
     }
 }
 
-struct Head {
+struct StoreHead {
     version: u64,
-    secret: Secret,
+    secret: StoreSecret,
     /// By number of the name and rank. A name always has a policy of the first rank.
     names: Vec<Vec<Option<Policy>>>,
     /// The number of buckets of each shard's table; empty in older versions.
     sizes: Vec<usize>,
 }
 
-fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
+fn read_head(bytes: &[u8]) -> Result<StoreHead, SnapshotError> {
     let from = &mut Reader::new(bytes);
     if from.take() != Some(MAGIC) {
         return Err(SnapshotError::NotOne);
     }
     let version = from.take().unwrap_or_default();
-    if !(OLDEST..=VERSION).contains(&version) {
+    if !(MIN_VERSION..=VERSION).contains(&version) {
         return Err(SnapshotError::Version(version));
     }
-    let mut rest = || -> Option<Head> {
-        let secret = Secret([from.take()?, from.take()?, from.take()?]);
+    let mut rest = || -> Option<StoreHead> {
+        let secret = StoreSecret([from.take()?, from.take()?, from.take()?]);
         let _time = from.moment()?;
         let mut names = Vec::new();
         for number in 0..from.at_most((MAX_NAMES * MAX_RANKS) as u64)? {
-            let place = if version == OLDEST { number << RANK_SHIFT } else { from.take()? };
+            let place = if version == MIN_VERSION { number << RANK_SHIFT } else { from.take()? };
             put_policy(&mut names, place, Policy::read(from)?)?;
         }
         let sizes = if version > UNSIZED { from.at_most(MAX_SIZES)? } else { 0 };
         let sizes = (0..sizes).map(|_| usize::try_from(from.take()?).ok()).collect::<Option<_>>()?;
-        from.is_done().then_some(Head { version, secret, names, sizes })
+        from.is_done().then_some(StoreHead { version, secret, names, sizes })
     };
     let head = rest().ok_or(SnapshotError::Damaged("its policies"))?;
     let firsts = head.names.iter().filter_map(|ranks| ranks.first()?.as_ref());
@@ -166,7 +167,7 @@ fn put_policy(names: &mut Vec<Vec<Option<Policy>>>, place: u64, policy: Policy) 
 }
 
 /// The blocks of a snapshot, with a checksum of what has been read.
-struct Blocks<'a> {
+struct StoreBlocks<'a> {
     from: &'a mut dyn Read,
     sum: u32,
     /// The last block that was read.
@@ -176,7 +177,7 @@ struct Blocks<'a> {
 const CUT: SnapshotError = SnapshotError::Damaged("it ends too soon");
 const CHECKSUM: SnapshotError = SnapshotError::Damaged("its checksum");
 
-impl Blocks<'_> {
+impl StoreBlocks<'_> {
     fn word(&mut self) -> Result<u64, SnapshotError> {
         let mut word = [0; 8];
         self.from.read_exact(&mut word).map_err(cut)?;
@@ -200,7 +201,7 @@ impl Blocks<'_> {
         if read as u64 == len { Ok(()) } else { Err(CUT) }
     }
 
-    fn head(&mut self) -> Result<Head, SnapshotError> {
+    fn head(&mut self) -> Result<StoreHead, SnapshotError> {
         // Other files are distinguished from snapshots by their first words.
         let too_short = |error| match error {
             SnapshotError::Damaged(_) => SnapshotError::NotOne,
@@ -241,4 +242,4 @@ fn cut(error: io::Error) -> SnapshotError {
     if error.kind() == ErrorKind::UnexpectedEof { CUT } else { error.into() }
 }
 
-const _: () = assert!(NAME_BITS <= 16, "a name is told by a mark's low bits");
+const _: () = assert!(NAME_BITS <= 16, "a name fits in 16 bits");

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_kernel::{Clock, KeyState, Writer};
 
 use super::{KIND_SHIFT, MAGIC, RANK_SHIFT, SHARES, SnapshotError, VERSION, kind};
-use crate::ident::{Ident, Secret};
+use crate::ident::{StoreIdent, StoreSecret};
 use crate::memory::Memory;
 use crate::record::Mirror;
 use crate::shard::Shard;
-use crate::shared::{Shared, Times};
-use crate::slot::{Locked, Seen, Slot};
+use crate::shared::{MemoryCore, StoreTimes};
+use crate::slot::{LockedSlot, Slot, SlotContents};
 use crate::space::Space;
 use crate::sync::relax;
 
@@ -37,16 +37,16 @@ impl Memory {
     /// Writes like [`Memory::save`], but to a stream, which may continue after the snapshot. The parts written are few
     /// and large.
     pub fn save_to(&self, to: &mut dyn Write) -> Result<usize, SnapshotError> {
-        let mut to = Summed { to, sum: 0 };
+        let mut to = StoreWriter { to, sum: 0 };
         let shared = self.shared();
-        let (head, told) = shared.head();
+        let (head, written_spaces) = shared.head();
         to.put(&(head.len() as u64).to_le_bytes())?;
         to.put(&head)?;
-        let (mut written, mut block, times) = (0, Writer::default(), Times::default());
+        let (mut written, mut block, times) = (0, Writer::default(), StoreTimes::default());
         for (number, shard) in shared.all_shards() {
             for seen in copy_of(shard) {
-                if shared.is_to_be_written(&seen, &told, &times) {
-                    written += usize::from(shared.write_entry(shard, number as u64, seen, &told, &mut block));
+                if shared.is_to_be_written(&seen, &written_spaces, &times) {
+                    written += usize::from(shared.write_entry(shard, number as u64, seen, &written_spaces, &mut block));
                 }
                 if block.len() >= BLOCK {
                     to.put_block(&mut block)?;
@@ -100,12 +100,12 @@ fn create(path: &Path) -> io::Result<File> {
 }
 
 /// A writer that computes a checksum.
-struct Summed<'a> {
+struct StoreWriter<'a> {
     to: &'a mut dyn Write,
     sum: u32,
 }
 
-impl Summed<'_> {
+impl StoreWriter<'_> {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sum = crc32c::crc32c_append(self.sum, bytes);
         self.to.write_all(bytes)
@@ -122,43 +122,43 @@ impl Summed<'_> {
     }
 }
 
-impl Shared {
+impl MemoryCore {
     /// Returns the head, and the spaces that it contains.
-    fn head(&self) -> (Vec<u8>, Told) {
-        let (mut told, mut spaces) = (Told::default(), Writer::default());
+    fn head(&self) -> (Vec<u8>, WrittenSpaces) {
+        let (mut written_spaces, mut spaces) = (WrittenSpaces::default(), Writer::default());
         for space in self.names.spaces() {
-            told.add(space);
+            written_spaces.add(space);
             spaces.put(u64::from(space.name) << RANK_SHIFT | u64::from(space.rank));
             space.own.write(&mut spaces);
         }
         let mut to = Writer::default();
-        let Secret([one, two, three]) = self.facts.secret;
-        for word in [MAGIC, VERSION, one, two, three, self.clock.now().get(), told.all as u64] {
+        let StoreSecret([one, two, three]) = self.properties.secret;
+        for word in [MAGIC, VERSION, one, two, three, self.clock.now().get(), written_spaces.all as u64] {
             to.put(word);
         }
         let mut sizes = Writer::default();
         let shared = self.overflow.sizes();
         sizes.put((self.shards.len() + shared.len()) as u64);
         self.shards.iter().map(Shard::buckets).chain(shared).for_each(|buckets| sizes.put(buckets as u64));
-        ([to.as_bytes(), spaces.as_bytes(), sizes.as_bytes()].concat(), told)
+        ([to.as_bytes(), spaces.as_bytes(), sizes.as_bytes()].concat(), written_spaces)
     }
 
     /// Returns whether a key is to be written. A policy that was added after the head was written is not in it.
-    fn is_to_be_written(&self, seen: &Seen, told: &Told, times: &Times) -> bool {
-        self.names.space_of(seen).is_some_and(|space| told.has(space)) && !self.expired(seen, times)
+    fn is_to_be_written(&self, seen: &SlotContents, written_spaces: &WrittenSpaces, times: &StoreTimes) -> bool {
+        self.names.space_of(seen).is_some_and(|space| written_spaces.has(space)) && !self.expired(seen, times)
     }
 }
 
 /// Returns the contents of a shard's slots. The shard is locked meanwhile, and no longer, so that no key is inserted or
 /// removed.
-fn copy_of(shard: &Shard) -> Vec<Seen> {
+fn copy_of(shard: &Shard) -> Vec<SlotContents> {
     let mut slots = Vec::with_capacity(shard.keys() + shard.keys() / 8);
     let _inner = shard.lock();
     slots.extend(shard.slots().map(Slot::read).filter(|seen| !seen.is_empty()));
     slots
 }
 
-impl Shared {
+impl MemoryCore {
     /// Returns all shards with their numbers; those of overflow buckets have the number after the last. They come
     /// first: a charge to a bucket while a snapshot is written is also replayed, and would be counted twice if the
     /// snapshot had it.
@@ -169,7 +169,14 @@ impl Shared {
 
     /// Writes a key with its identity, unless it has been forgotten since. The number of its shard is included, since
     /// buckets are in a separate shard.
-    fn write_entry(&self, shard: &Shard, number: u64, seen: Seen, told: &Told, to: &mut Writer) -> bool {
+    fn write_entry(
+        &self,
+        shard: &Shard,
+        number: u64,
+        seen: SlotContents,
+        written_spaces: &WrittenSpaces,
+        to: &mut Writer,
+    ) -> bool {
         if !seen.boxed() {
             // The contents that were read are of one moment.
             write_packed(number, &seen, to);
@@ -177,14 +184,14 @@ impl Shared {
         }
         let Some(locked) = lock_key(shard, seen.ident()) else { return false };
         let Some(space) = self.names.space_of(&locked.seen) else { return false };
-        if !locked.seen.boxed() && told.has(space) {
+        if !locked.seen.boxed() && written_spaces.has(space) {
             write_packed(number, &locked.seen, to);
             return true;
         }
         // The holder of the slot has exclusive use of the record.
         let record = if locked.seen.boxed() {
             shard.record(Mirror::unpack(locked.seen.words).record).map(|record| {
-                let is_own = record.is_own() && told.has(space);
+                let is_own = record.is_own() && written_spaces.has(space);
                 put_ident(
                     if is_own { &locked.seen } else { &seen },
                     number,
@@ -205,7 +212,7 @@ impl Shared {
 }
 
 /// Locks the slot of a known key, wherever it has moved; returns `None` if it was forgotten.
-fn lock_key(shard: &Shard, ident: Ident) -> Option<Locked<'_>> {
+fn lock_key(shard: &Shard, ident: StoreIdent) -> Option<LockedSlot<'_>> {
     let mut tries = 0;
     loop {
         let found = shard.find(ident).or_else(|| {
@@ -220,12 +227,12 @@ fn lock_key(shard: &Shard, ident: Ident) -> Option<Locked<'_>> {
     }
 }
 
-fn write_packed(number: u64, seen: &Seen, to: &mut Writer) {
+fn write_packed(number: u64, seen: &SlotContents, to: &mut Writer) {
     put_ident(seen, number, kind::PACKED, to);
     seen.words.into_iter().for_each(|word| to.put(word));
 }
 
-fn put_ident(seen: &Seen, number: u64, form: u64, to: &mut Writer) {
+fn put_ident(seen: &SlotContents, number: u64, form: u64, to: &mut Writer) {
     to.put(seen.print);
     let rank = u64::from(seen.rank()) | if seen.shares() { u64::from(SHARES) } else { 0 };
     to.put(u64::from(seen.mark()) << 32 | form << KIND_SHIFT | rank << RANK_SHIFT | number);
@@ -233,13 +240,13 @@ fn put_ident(seen: &Seen, number: u64, form: u64, to: &mut Writer) {
 
 /// The spaces that existed when the head was written, and that it contains.
 #[derive(Default)]
-struct Told {
+struct WrittenSpaces {
     /// The number of spaces of each name, by the number of the name.
     names: Vec<usize>,
     all: usize,
 }
 
-impl Told {
+impl WrittenSpaces {
     /// Adds the next space.
     fn add(&mut self, space: &Space) {
         self.names.resize(usize::from(space.name) + 1, 0);

@@ -1,17 +1,16 @@
-//! What callers who choose keys, texts and names can do to a store, and what they cannot: no limit admits more than it
-//! promises, whatever else is asked and however little memory there is, and no more memory is taken than the cap says.
+//! Callers that choose keys, texts and names: no limit admits more than it promises, whatever else is requested and
+//! however little memory there is, and no more memory is used than the cap allows.
 
 use std::collections::HashMap;
 
 use tollgate_kernel::{Clock, Cost, LimitId, Micros, Policy, Request, Source, Timestamp};
-use tollgate_memory::{MIN_CAP, Manual, Memory, Prepared};
-
-use crate::support::Random;
+use tollgate_memory::{MIN_CAP, ManualClock, Memory, MemoryPolicy};
+use tollgate_random::Rng;
 
 const START: Timestamp = Timestamp::saturating(1_700_000_000_000_000);
 
-fn store(cap: usize) -> (Memory, Manual) {
-    let clock = Manual::at(START);
+fn store(cap: usize) -> (Memory, ManualClock) {
+    let clock = ManualClock::at(START);
     (Memory::with_clock(cap, Box::new(clock.clone())), clock)
 }
 
@@ -19,11 +18,11 @@ fn policy(text: &str) -> Policy {
     text.parse().unwrap()
 }
 
-fn prepare(memory: &Memory, text: &str) -> Prepared {
+fn prepare(memory: &Memory, text: &str) -> MemoryPolicy {
     memory.prepare(&policy(text)).unwrap()
 }
 
-fn admitted(memory: &Memory, policy: &Prepared, keys: std::ops::Range<u32>) -> usize {
+fn admitted(memory: &Memory, policy: &MemoryPolicy, keys: std::ops::Range<u32>) -> usize {
     let check = |key: u32| memory.check(policy, &key.to_le_bytes(), &Request::ONE).unwrap();
     keys.filter(|key| check(*key).allowed).count()
 }
@@ -32,7 +31,7 @@ fn within(memory: &Memory) -> bool {
     memory.stats().bytes <= memory.stats().cap
 }
 
-/// A text of 32 limits that no other number has.
+/// A text of 32 limits that differ from those of every other number.
 fn wide(number: u64) -> String {
     let limits = (1..=32).map(|minutes| format!("1000000/{}min fixed", 100 * minutes + number));
     limits.collect::<Vec<_>>().join(", ")
@@ -44,7 +43,7 @@ fn known_keys_that_need_a_record_do_not_become_unlimited() {
     let (packed, logged) = (prepare(&memory, "1/w gcra"), prepare(&memory, "1/h"));
     let known = admitted(&memory, &packed, 0..100_000) as u32;
     assert!(known > 40_000 && within(&memory));
-    // Some find a place for another limit, the others share the buckets; nobody passes twice.
+    // Some keys get memory for another limit, the others share the buckets; no key passes twice.
     let first = admitted(&memory, &logged, 0..known);
     assert!(first > 100 && within(&memory), "{first} {:?}", memory.stats());
     for _ in 0..3 {
@@ -72,7 +71,7 @@ fn a_policy_that_gets_a_limit_more_holds_known_keys_to_all_of_them() {
     }
     assert!(each.values().all(|admitted| *admitted <= 2), "{:?}", each.values().max());
     assert!(each.values().filter(|admitted| **admitted == 2).count() > 100, "many found a place");
-    // Days later the second limit gives two a day again, and the first has what was used of it.
+    // Days later the second limit has all of its two a day again, and the first still has its consumption.
     clock.advance(Micros::from_secs(86_400));
     let gone = admitted(&memory, &after, 0..1_000) + admitted(&memory, &after, 0..1_000);
     assert!(gone > 0 && gone <= 2_000);
@@ -82,7 +81,7 @@ fn a_policy_that_gets_a_limit_more_holds_known_keys_to_all_of_them() {
 #[test]
 fn texts_of_very_many_limits_stay_within_the_cap() {
     let (memory, _) = store(8 << 20);
-    let texts: Vec<Prepared> = (0..3).map(|number| prepare(&memory, &wide(number))).collect();
+    let texts: Vec<MemoryPolicy> = (0..3).map(|number| prepare(&memory, &wide(number))).collect();
     let plain = prepare(&memory, "1/w gcra");
     admitted(&memory, &plain, 0..60_000);
     for text in &texts {
@@ -98,15 +97,15 @@ fn a_text_pushes_no_other_limit_out_and_looking_changes_nothing() {
     let check = |text: &str, request: Request| memory.check(&prepare(&memory, text), b"u", &request).unwrap();
     let five = Request::cost(Cost::new(5).unwrap());
     assert!(check("5/min name=api", five).allowed);
-    // The same name under another algorithm, looked at, asked for nothing and given nothing back.
+    // The same name under another algorithm: a peek, a request of cost 0 and a refund with nothing to refund.
     assert!(check("1/s gcra name=api", Request::ONE.peek()).allowed);
     assert!(check("1/s gcra name=api", Request::cost(Cost::new(0).unwrap())).allowed);
     memory.refund(&prepare(&memory, "1/s gcra name=api"), b"u", Cost::ONE, START).unwrap();
     assert!(!check("5/min name=api", Request::ONE).allowed);
-    // And charged: both are remembered.
+    // After a charge, both are stored.
     assert!(check("1/s gcra name=api", Request::ONE).allowed);
     assert!(!check("5/min name=api", Request::ONE).allowed && !check("1/s gcra name=api", Request::ONE).allowed);
-    // More texts than a key remembers: the last are refused, and none is pushed out.
+    // More texts than a key can store: the last ones are refused, and no earlier one is dropped.
     let texts: Vec<String> = (1..=80).map(|days| format!("1/{days}d")).collect();
     let passed = texts.iter().filter(|text| check(text, Request::ONE).allowed).count();
     assert!((60..=64).contains(&passed), "{passed}");
@@ -114,7 +113,7 @@ fn a_text_pushes_no_other_limit_out_and_looking_changes_nothing() {
     assert_eq!((refused.allowed, refused.source), (false, Source::Closed));
     assert!(!check("5/min name=api", Request::ONE).allowed, "it is still remembered");
     assert!(texts.iter().all(|text| !check(text, Request::ONE).allowed));
-    // What was too much for the key is so for looking too.
+    // A limit that the key cannot store is refused for peeks too.
     assert_eq!(check("1/79d", Request::ONE.peek()).source, Source::Closed);
 }
 
@@ -122,7 +121,7 @@ fn a_text_pushes_no_other_limit_out_and_looking_changes_nothing() {
 fn a_look_under_a_smaller_burst_lets_nothing_be_forgotten_sooner() {
     let (memory, clock) = store(MIN_CAP);
     let (large, small) = (prepare(&memory, "10/h gcra, 9/d"), prepare(&memory, "10/h gcra burst=1, 9/d"));
-    let check = |policy: &Prepared, request: Request| memory.check(policy, b"u", &request).unwrap();
+    let check = |policy: &MemoryPolicy, request: Request| memory.check(policy, b"u", &request).unwrap();
     assert!(check(&large, Request::cost(Cost::new(9).unwrap())).allowed);
     assert!(!check(&small, Request::ONE).allowed);
     assert!(!check(&small, Request::ONE.peek()).allowed);
@@ -141,7 +140,7 @@ fn pairs_that_share_a_bucket_are_held_to_the_limits_of_each() {
         admitted(&memory, &fill, number..number + 1_000);
         number += 1_000;
     }
-    // Whatever is left for records goes too.
+    // The remaining memory for records is used up too.
     let logs = prepare(&memory, "1/30d");
     admitted(&memory, &logs, 50_000_000..50_100_000);
     let mut passed = 0;
@@ -151,7 +150,7 @@ fn pairs_that_share_a_bucket_are_held_to_the_limits_of_each() {
         passed += usize::from(memory.check_all(&items).unwrap().allowed);
         assert!(within(&memory));
     }
-    // One a bucket at the most: the second of a pair has one a day, whichever text fills its bucket first.
+    // At most one per bucket: the second text of a pair allows one a day, whichever text fills the bucket first.
     assert!(passed <= 1_024, "{passed}");
 }
 
@@ -160,10 +159,10 @@ fn a_key_that_got_a_slot_and_nothing_else_still_has_what_it_used_of_a_bucket() {
     let (memory, clock) = store(MIN_CAP);
     let (fill, policy) = (prepare(&memory, "1/min gcra"), prepare(&memory, "7/w gcra"));
     admitted(&memory, &fill, 0..200_000);
-    // Keys without a place of their own use one unit each, of their buckets.
+    // Keys without a place of their own use one unit each in their buckets.
     let keys: Vec<u32> = (60_000_000..60_000_100).collect();
     let used: Vec<u32> = keys.into_iter().filter(|key| admitted(&memory, &policy, *key..*key + 1) == 1).collect();
-    // A minute later there is room. They get slots in a call that charges nothing.
+    // A minute later there is room. They get slots from a call that charges nothing.
     clock.advance(Micros::from_secs(120));
     let never = prepare(&memory, "1/d fixed");
     assert!(memory.check(&never, b"spent", &Request::ONE).unwrap().allowed);
@@ -198,7 +197,7 @@ fn names_that_callers_bring_take_no_number_and_reach_no_named_policy() {
     assert!(memory.prepare(&policy("1/s").with_name("one-more").unwrap()).is_ok());
 }
 
-/// The units granted to each limit of each key. Time stands, so none of it comes back.
+/// The units granted to each limit of each key. The clock stands still, so no unit becomes free again.
 #[derive(Default)]
 struct Ledger(HashMap<(String, u32, LimitId), (u64, u64)>);
 
@@ -228,9 +227,9 @@ fn random_callers_at_the_cap_get_no_more_than_any_limit_has() {
     ];
     for (seed, cap) in [(1, MIN_CAP), (2, MIN_CAP), (3, 6 << 20)] {
         let (memory, _) = store(cap);
-        let (mut random, mut ledger) = (Random(seed), Ledger::default());
+        let (mut rng, mut ledger) = (Rng::new(seed), Ledger::default());
         let texts = texts.iter().map(|text| text.to_string()).chain((0..3).map(wide));
-        let mut policies: Vec<(Policy, Prepared)> = Vec::new();
+        let mut policies: Vec<(Policy, MemoryPolicy)> = Vec::new();
         for (number, text) in texts.enumerate() {
             let bare = policy(&text);
             let named = bare.clone().with_name(if number % 2 == 0 { "api" } else { "web" }).unwrap();
@@ -238,20 +237,20 @@ fn random_callers_at_the_cap_get_no_more_than_any_limit_has() {
             policies.push((named.clone(), memory.prepare(&named).unwrap()));
         }
         for step in 0..150_000u64 {
-            // Keys of which many are new, many known, and few known well.
-            let key = match random.below(4) {
-                0 => random.below(50) as u32,
-                1 => random.below(5_000) as u32,
-                _ => random.below(1 + step) as u32,
+            // Many keys are new, many were used a few times, and few were used often.
+            let key = match rng.below(4) {
+                0 => rng.below(50) as u32,
+                1 => rng.below(5_000) as u32,
+                _ => rng.below(1 + step) as u32,
             };
-            let (policy, prepared) = &policies[random.below(policies.len() as u64) as usize];
+            let (policy, prepared) = &policies[rng.index(policies.len())];
             let bytes = key.to_le_bytes();
-            match random.below(10) {
+            match rng.below(10) {
                 0 => _ = memory.check(prepared, &bytes, &Request::ONE.peek()).unwrap(),
                 1 => _ = memory.refund(prepared, &bytes, Cost::new(0).unwrap(), START).unwrap(),
                 2 => {
-                    let other = key.wrapping_add(1 + random.below(9) as u32);
-                    let (second, also) = &policies[random.below(policies.len() as u64) as usize];
+                    let other = key.wrapping_add(1 + rng.below(9) as u32);
+                    let (second, also) = &policies[rng.index(policies.len())];
                     let items = [(prepared, &bytes[..], Cost::ONE), (also, &other.to_le_bytes()[..], Cost::ONE)];
                     if memory.check_all(&items).unwrap().allowed {
                         ledger.grant(policy, key, 1);
@@ -268,14 +267,14 @@ fn random_callers_at_the_cap_get_no_more_than_any_limit_has() {
             assert!(within(&memory), "{:?}", memory.stats());
         }
         assert!(memory.stats().overflow_decisions > 8_000, "{:?}", memory.stats());
-        // What is stopped starts again under the same cap, and forgets nothing.
+        // A saved store is restored under the same cap, and loses nothing.
         let mut bytes = Vec::new();
         memory.save_to(&mut bytes).unwrap();
         let given: Vec<Policy> = policies.iter().map(|(policy, _)| policy.clone()).collect();
-        let again = Memory::restore_from(&mut &bytes[..], cap, Some(Box::new(Manual::at(START))), &given).unwrap();
+        let again = Memory::restore_from(&mut &bytes[..], cap, Some(Box::new(ManualClock::at(START))), &given).unwrap();
         assert!(within(&again), "{:?}", again.stats());
         for _ in 0..30_000 {
-            let (policy, key) = (&policies[random.below(policies.len() as u64) as usize].0, random.below(5_000) as u32);
+            let (policy, key) = (&policies[rng.index(policies.len())].0, rng.below(5_000) as u32);
             let prepared =
                 if policy.name().is_empty() { again.prepare_for_caller(policy) } else { again.prepare(policy) };
             if again.check(&prepared.unwrap(), &key.to_le_bytes(), &Request::ONE).unwrap().allowed {
@@ -294,12 +293,12 @@ fn what_keys_used_of_a_bucket_is_not_paid_back_under_another_text() {
         filler += 1;
         let _ = memory.check(&one, &u32::to_le_bytes(filler), &Request::ONE).unwrap();
     }
-    // Keys that find no place, and use up their buckets.
-    let one_of = |policy: &Prepared, key: u32| admitted(&memory, policy, key..key + 1) == 1;
+    // Keys without a place use up their buckets.
+    let one_of = |policy: &MemoryPolicy, key: u32| admitted(&memory, policy, key..key + 1) == 1;
     let mut used: Vec<u32> = (50_000_000..50_005_000).filter(|key| one_of(&seven, *key)).collect();
     used.iter().for_each(|key| while one_of(&seven, *key) {});
     used.retain(|key| !memory.has_place(&seven, &key.to_le_bytes()));
-    // Under a smaller burst one unit at most is owed. A journal tells of charges that were granted elsewhere.
+    // Under a smaller burst, at most one unit is owed. A journal reports charges that were granted elsewhere.
     for key in &used {
         memory.charge_bucket_at(&one, &key.to_le_bytes(), 1, clock.now());
     }

@@ -1,23 +1,23 @@
 //! What happens at the cap.
 
 use tollgate_kernel::{Clock, Cost, Micros, Mode, Policy, Request, Timestamp};
-use tollgate_memory::{Manual, Memory, Prepared, Remembered};
+use tollgate_memory::{ManualClock, Memory, MemoryPolicy, PlacedState};
 
 const CAP: usize = 8 << 20;
 
-fn store(text: &str) -> (Memory, Prepared, Manual) {
-    let clock = Manual::at(Timestamp::new(1_700_000_000_000_000).unwrap());
+fn store(text: &str) -> (Memory, MemoryPolicy, ManualClock) {
+    let clock = ManualClock::at(Timestamp::new(1_700_000_000_000_000).unwrap());
     let memory = Memory::with_clock(CAP, Box::new(clock.clone()));
     let prepared = memory.prepare(&text.parse::<Policy>().unwrap()).unwrap();
     (memory, prepared, clock)
 }
 
-fn allowed(memory: &Memory, policy: &Prepared, key: u32) -> bool {
+fn allowed(memory: &Memory, policy: &MemoryPolicy, key: u32) -> bool {
     memory.check(policy, &key.to_le_bytes(), &Request::ONE).unwrap().allowed
 }
 
-/// Brings new keys until one shares a bucket; answers how many have a place.
-fn fill(memory: &Memory, policy: &Prepared, from: u32) -> u32 {
+/// Adds new keys until one shares a bucket; returns how many have a place.
+fn fill(memory: &Memory, policy: &MemoryPolicy, from: u32) -> u32 {
     let mut key = from;
     while memory.stats().overflow_decisions == 0 {
         assert!(allowed(memory, policy, key));
@@ -31,7 +31,7 @@ fn fill(memory: &Memory, policy: &Prepared, from: u32) -> u32 {
 fn logs_that_grow_at_the_cap_stay_within_it_and_admit_no_more() {
     let (memory, policy, clock) = store("300/h");
     let known = fill(&memory, &policy, 0);
-    // Every known key goes on until it is refused, an event a time.
+    // Every known key is charged one event at a time until it is refused.
     for _ in 0..320 {
         for key in 0..known {
             let _ = allowed(&memory, &policy, key);
@@ -41,7 +41,7 @@ fn logs_that_grow_at_the_cap_stay_within_it_and_admit_no_more() {
         assert!(stats.bytes <= stats.cap, "{stats:?}");
     }
     assert!((0..known).all(|key| !allowed(&memory, &policy, key)), "all 300 are used, and none came back");
-    // They come back together with later ones, never sooner than an hour after they were used.
+    // Units become free together with later ones, never sooner than an hour after they were used.
     clock.advance(Micros::from_secs(3_600 - 1));
     assert!((0..known).all(|key| !allowed(&memory, &policy, key)));
     clock.advance(Micros::from_secs(2));
@@ -76,7 +76,7 @@ fn a_log_without_memory_to_grow_is_thinned_by_a_charge_and_by_nothing_else() {
 }
 
 /// Returns a number that is smaller for a state with fewer events.
-fn events(state: &Remembered) -> usize {
+fn events(state: &PlacedState) -> usize {
     format!("{state:?}").len()
 }
 
@@ -85,7 +85,7 @@ fn keys_that_are_as_new_make_room_first() {
     let (memory, policy, clock) = store("1/min gcra");
     let first = fill(&memory, &policy, 0);
     assert!(!allowed(&memory, &policy, 0), "a consumed key is not evicted");
-    // A minute later nobody is remembered for anything, and as many others find a place.
+    // A minute later all keys have expired, and as many others get a place.
     clock.advance(Micros::from_secs(60));
     let shared = memory.stats().overflow_decisions;
     for key in 10_000_000..10_000_000 + first / 2 {
@@ -103,7 +103,7 @@ fn newcomers_beyond_the_cap_are_limited_together() {
         let admitted = (20_000_000..20_100_000).filter(|key| allowed(&memory, &policy, *key)).count();
         let placed = memory.stats().keys.saturating_sub(known as usize);
         let stats = memory.stats();
-        // Some, but not all: two for each of the buckets, and those that still found a place.
+        // Some pass, but not all: two for each bucket, and the keys that still got a place.
         assert!(admitted >= 1_500 && admitted <= 2 * 1_024 + placed + 1, "{text}: {admitted} {placed} {stats:?}");
         assert!(stats.overflow_buckets > 900 && stats.overflow_buckets <= 1_024, "{stats:?}");
         assert!((0..known).step_by(97).all(|key| allowed(&memory, &policy, key)), "known keys have their own");
@@ -153,7 +153,8 @@ fn a_known_key_keeps_what_it_used_under_another_policy_or_mode_of_its_name() {
 fn a_known_key_is_charged_in_its_place_under_other_numbers_or_refused() {
     let (memory, policy, _) = store("1/h gcra");
     fill(&memory, &policy, 0);
-    // Far more texts than a name packs. A key that consumed 1 has one less under each, however often it asks.
+    // Far more texts than a name has spaces. A key that consumed 1 has one less under each,
+    // however often it is checked.
     for count in 2..200u32 {
         let other = memory.prepare(&format!("{count}/h gcra").parse::<Policy>().unwrap()).unwrap();
         let took = (0..2 * count).filter(|_| allowed(&memory, &other, count)).count();
@@ -167,7 +168,7 @@ fn a_known_key_is_charged_in_its_place_under_other_numbers_or_refused() {
 fn a_key_that_shared_a_bucket_brings_its_charges_along() {
     let (memory, policy, clock) = store("2/h gcra");
     let known = fill(&memory, &policy, 0);
-    // One of those that find no place.
+    // A key that gets no place.
     let shares = |key: &u32| {
         let before = memory.stats().overflow_decisions;
         let peek = memory.check(&policy, &key.to_le_bytes(), &Request::ONE.peek()).unwrap();
@@ -176,7 +177,7 @@ fn a_key_that_shared_a_bucket_brings_its_charges_along() {
     let newcomer = (40_000_000..40_100_000).find(shares).unwrap();
     let took = (0..3).filter(|_| allowed(&memory, &policy, newcomer)).count();
     assert_eq!(took, 2);
-    // Half an hour later all others have paid back what they used; the newcomer has half of it.
+    // Half an hour later all other keys have paid back their units; the new key has paid back half.
     clock.advance(Micros::from_secs(1_801));
     let keys = memory.stats().keys;
     let again = (0..3).filter(|_| allowed(&memory, &policy, newcomer)).count();
@@ -194,7 +195,7 @@ fn a_key_that_shared_a_bucket_is_held_to_it_after_it_got_a_place_under_another_t
         allowed(&memory, &week, *key) && memory.stats().overflow_decisions > before
     };
     let newcomer = (40_000_000..40_100_000).find(shares).unwrap();
-    // All others are forgotten an hour later, and the newcomer finds a place.
+    // An hour later all other keys have expired, and the new key gets a place.
     clock.advance(Micros::from_secs(3_601));
     assert!(allowed(&memory, &day, newcomer));
     assert!(!allowed(&memory, &day, newcomer) && memory.has_place(&day, &newcomer.to_le_bytes()));
@@ -213,7 +214,7 @@ fn texts_that_a_bucket_counts_apart_are_not_made_one_when_their_key_finds_a_plac
     let newcomer = (40_000_000..40_100_000).find(shares).unwrap();
     let took = (0..10).filter(|_| allowed(&memory, &seven, newcomer)).count();
     assert!(took <= 6, "what was used of a hundred counts: {took}");
-    // All others are forgotten an hour later, and there are places.
+    // An hour later all other keys have expired, and there are places.
     clock.advance(Micros::from_secs(3_601));
     assert!(allowed(&memory, &hundred, newcomer));
     assert!(!allowed(&memory, &seven, newcomer));
@@ -228,7 +229,7 @@ fn a_flood_of_one_kind_leaves_room_for_another() {
     let before = memory.stats().overflow_decisions;
     assert!((0..1_000).all(|key| allowed(&memory, &logs, key)));
     assert_eq!(memory.stats().overflow_decisions, before);
-    // And the other way round.
+    // The same with the policies exchanged.
     let (memory, logs, clock) = store("5/min");
     fill(&memory, &logs, 0);
     clock.advance(Micros::from_secs(3_600));
@@ -241,7 +242,7 @@ fn a_flood_of_one_kind_leaves_room_for_another() {
 #[test]
 fn any_cap_is_taken() {
     for cap in [0, 1, usize::MAX] {
-        let memory = Memory::with_clock(cap, Box::new(Manual::default()));
+        let memory = Memory::with_clock(cap, Box::new(ManualClock::default()));
         assert!(memory.stats().cap >= tollgate_memory::MIN_CAP);
     }
 }

@@ -1,35 +1,34 @@
-//! Several policies under one name, as bare texts are: each packs the keys that are used under it alone, and
-//! a key used under several has one state for each limit id, as the kernel has.
+//! Several policies under one name, as with bare texts: each packs the keys that are used under it alone, and a key
+//! used under several has one state for each limit id, as in the kernel.
 
 use std::collections::HashMap;
 
-use tollgate_kernel::{Clock, Cost, KeyState, Micros, Mode, Part, Policy, Request, Timestamp, decide_all};
-use tollgate_memory::{MIN_CAP, Manual, Memory, Prepared};
-
-use crate::support::Random;
+use tollgate_kernel::{Clock, Cost, JointRequest, KeyState, Micros, Mode, Policy, Request, Timestamp, decide_all};
+use tollgate_memory::{MIN_CAP, ManualClock, Memory, MemoryPolicy};
+use tollgate_random::Rng;
 
 const START: u64 = 1_700_000_000_000_000;
-/// As many policies of a name pack their keys.
+/// The number of policies of a name that pack their keys.
 const MAX: usize = 64;
 
 fn policy(text: &str) -> Policy {
     text.parse().unwrap()
 }
 
-fn store(cap: usize) -> (Memory, Manual) {
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+fn store(cap: usize) -> (Memory, ManualClock) {
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     (Memory::with_clock(cap, Box::new(clock.clone())), clock)
 }
 
-fn prepare(memory: &Memory, texts: &[impl AsRef<str>]) -> Vec<Prepared> {
+fn prepare(memory: &Memory, texts: &[impl AsRef<str>]) -> Vec<MemoryPolicy> {
     texts.iter().map(|text| memory.prepare(&policy(text.as_ref())).unwrap()).collect()
 }
 
-fn allowed(memory: &Memory, policy: &Prepared, key: u32) -> bool {
+fn allowed(memory: &Memory, policy: &MemoryPolicy, key: u32) -> bool {
     memory.check(policy, &key.to_le_bytes(), &Request::ONE).unwrap().allowed
 }
 
-/// Texts of which some have limits of the same id, and some the same limits in another company.
+/// Texts of which some have limits of the same id, and some have the same limits beside other limits.
 const TEXTS: [&str; 12] = [
     "5/s gcra",
     "7/s gcra",
@@ -45,7 +44,7 @@ const TEXTS: [&str; 12] = [
     "9/10s gcra name=steady",
 ];
 
-/// More policies than have a place of their own, in no order.
+/// More policies than a name has spaces, in random order.
 fn many_texts() -> Vec<String> {
     let more = (0..70).map(|number| match number % 4 {
         0 => format!("{}/s gcra", 10 + number),
@@ -56,17 +55,17 @@ fn many_texts() -> Vec<String> {
     TEXTS.iter().map(|text| text.to_string()).chain(more).collect()
 }
 
-/// A store and the kernel, asked the same.
+/// A store and the kernel, which receive the same requests.
 struct Run {
     memory: Memory,
-    clock: Manual,
-    random: Random,
+    clock: ManualClock,
+    rng: Rng,
     policies: Vec<Policy>,
-    prepared: Vec<Prepared>,
+    prepared: Vec<MemoryPolicy>,
     states: HashMap<u64, KeyState>,
     charges: Vec<(usize, u64, u64, Timestamp)>,
-    /// Whether the clock is set back now and then. Keys are then used under one policy each: what has expired under
-    /// another may be forgotten sooner or later, and only a clock that is set back can tell.
+    /// Whether the clock is set back sometimes. Keys are then used under one policy each: the store and the kernel
+    /// may drop expired cells of other policies at different times, and a clock that is set back makes that visible.
     back: bool,
 }
 
@@ -80,7 +79,7 @@ impl Run {
         Self {
             memory,
             clock,
-            random: Random(seed),
+            rng: Rng::new(seed),
             policies,
             prepared,
             states: HashMap::new(),
@@ -91,26 +90,27 @@ impl Run {
 
     fn pass_time(&mut self) {
         let now = self.clock.now().get();
-        let moved = match self.random.below(20) {
+        let moved = match self.rng.below(20) {
             0..6 => now,
-            6..16 => now + self.random.below(200_000),
-            16 => now + self.random.below(5_000_000),
-            17 => now + self.random.below(100_000_000_000),
-            18 if self.back => now - self.random.below(300_000),
-            19 if self.back => now - self.random.below(20_000_000),
+            6..16 => now + self.rng.below(200_000),
+            16 => now + self.rng.below(5_000_000),
+            17 => now + self.rng.below(100_000_000_000),
+            18 if self.back => now - self.rng.below(300_000),
+            19 if self.back => now - self.rng.below(20_000_000),
             _ => now,
         };
         self.clock.set(Timestamp::new(moved).unwrap());
     }
 
-    /// A policy and a key. A third of the keys know one policy, a third two, the others all.
+    /// Returns a policy and a key. A third of the keys is used under one policy, a third under two, the rest
+    /// under all.
     fn choose(&mut self) -> (usize, u64) {
-        let (key, any) = (self.random.below(KEYS), self.policies.len() as u64);
+        let (key, any) = (self.rng.below(KEYS), self.policies.len() as u64);
         let place = match key % 3 {
             _ if self.back => key * 7 % any,
             0 => key * 7 % any,
-            1 => (key * 7 + self.random.below(2)) % any,
-            _ => self.random.below(any),
+            1 => (key * 7 + self.rng.below(2)) % any,
+            _ => self.rng.below(any),
         };
         (place as usize, key)
     }
@@ -119,15 +119,15 @@ impl Run {
         self.pass_time();
         let ((place, key), t) = (self.choose(), self.clock.now());
         let (policy, prepared) = (&self.policies[place], &self.prepared[place]);
-        let cost = if self.random.below(3) > 0 { 1 } else { self.random.below(9) };
+        let cost = if self.rng.below(3) > 0 { 1 } else { self.rng.below(9) };
         let mut request = Request::cost(Cost::new(cost).unwrap());
-        request.mode = match self.random.below(8) {
+        request.mode = match self.rng.below(8) {
             0 => Some(Mode::Nary),
             1 => Some(Mode::Uniform),
             _ => None,
         };
         let bytes = key.to_be_bytes();
-        match self.random.below(20) {
+        match self.rng.below(20) {
             0..13 => {
                 let expected = self.states.entry(key).or_default().decide(policy, t, &request);
                 if expected.charged > 0 {
@@ -147,7 +147,7 @@ impl Run {
             17 => self.check_all(t),
             _ => {
                 let (any, back) = (self.policies.len() as u64, self.back);
-                let mut keys: Vec<u64> = (0..20).map(|_| self.random.below(KEYS)).collect();
+                let mut keys: Vec<u64> = (0..20).map(|_| self.rng.below(KEYS)).collect();
                 keys.retain(|key| !back || key * 7 % any == place as u64);
                 let keys: Vec<[u8; 8]> = keys.into_iter().map(u64::to_be_bytes).collect();
                 let mut decisions = Vec::new();
@@ -178,8 +178,8 @@ impl Run {
             .map(|(place, key)| self.states.entry(*key).or_default().cells_of(of(*place), t).to_vec())
             .collect();
         let parts = chosen.iter().zip(&mut cells);
-        let mut parts: Vec<Part<'_>> =
-            parts.map(|((place, _), cells)| Part { policy: of(*place), cells, cost: Cost::ONE, t }).collect();
+        let mut parts: Vec<JointRequest<'_>> =
+            parts.map(|((place, _), cells)| JointRequest { policy: of(*place), cells, cost: Cost::ONE, t }).collect();
         let expected = decide_all(&mut parts);
         for ((place, key), cells) in chosen.iter().zip(cells) {
             self.states.entry(*key).or_default().cells_of(of(*place), t).clone_from_slice(&cells);
@@ -206,8 +206,8 @@ fn keys_under_one_or_several_texts_decide_as_the_kernel_does() {
     }
 }
 
-/// Bytes a key that is new under this policy.
-fn bytes_a_key(memory: &Memory, policy: &Prepared, from: u32) -> usize {
+/// Returns the bytes per key that is new under this policy.
+fn bytes_a_key(memory: &Memory, policy: &MemoryPolicy, from: u32) -> usize {
     const KEYS: u32 = 20_000;
     let before = memory.stats();
     assert!((from..from + KEYS).all(|key| allowed(memory, policy, key)));
@@ -227,12 +227,12 @@ fn the_first_policies_of_a_name_take_a_slot_a_key_and_later_ones_a_record() {
         assert_eq!(bytes < 64, packs, "policy {place}: {bytes} bytes a key");
         from += 1_000_000;
     }
-    // Another mode of the same limits is no other policy, and a name has policies of its own.
+    // The same limits in another mode are the same policy; each name has its own policies.
     let uniform = memory.prepare(&policy("64/h gcra").with_mode(Mode::Uniform)).unwrap();
     assert!(bytes_a_key(&memory, &uniform, from) < 64);
     let named = memory.prepare(&policy("66/h gcra").with_name("named").unwrap()).unwrap();
     assert!(bytes_a_key(&memory, &named, from) < 64);
-    // Asked for again, each is what it was.
+    // Preparing each of them again returns the same space.
     let again = prepare(&memory, &texts);
     assert!(bytes_a_key(&memory, &again[MAX - 1], from + 1_000_000) < 64);
 }
@@ -258,8 +258,8 @@ fn keys_that_find_no_room_share_the_buckets_of_their_name_under_all_its_policies
         assert!(known < 10_000_000, "the cap is not felt");
     }
     let known = known - 1;
-    let flood = |policy: &Prepared, from: u32| {
-        // So many find no place that each of the buckets is asked for far more than it has.
+    let flood = |policy: &MemoryPolicy, from: u32| {
+        // So many keys get no place that each bucket receives far more requests than it admits.
         let (before, mut admitted) = (memory.stats(), 0);
         for key in from..from + 900_000 {
             admitted += usize::from(allowed(&memory, policy, key));
@@ -269,23 +269,23 @@ fn keys_that_find_no_room_share_the_buckets_of_their_name_under_all_its_policies
         }
         (admitted, memory.stats().keys - before.keys)
     };
-    // The first fills the buckets; the second has one unit more in each, of the same state.
+    // The first policy fills the buckets; the second has one unit more in each, in the same state.
     let (first, placed) = flood(&prepared[0], 20_000_000);
     assert!(first > 2_000 && first <= 2 * 1_024 + placed, "{first} {placed}");
     let (second, placed) = flood(&prepared[1], 21_000_000);
     assert!(second > 1_000 && second <= 1_024 + placed, "{second} {placed}");
-    // Another limit has a state of its own there.
+    // Another limit has a separate state there.
     let (third, placed) = flood(&prepared[2], 22_000_000);
     assert!(third > 1_000 && third <= 1_024 + placed, "{third} {placed}");
-    // What shares a limit with the first has nothing of it left.
+    // A policy that shares a limit with the first has nothing left of it.
     let (fourth, placed) = flood(&prepared[3], 23_000_000);
     assert!(fourth <= placed, "{fourth} {placed}");
     let (fifth, placed) = flood(&prepared[4], 24_000_000);
     // There may be memory for it in some of the buckets; in the others it is refused.
     assert!(fifth <= 5 * 1_024 + placed, "{fifth} {placed}");
     assert!(memory.stats().overflow_buckets <= 1_024, "{:?}", memory.stats());
-    // Known keys have what was theirs, by the policy they were packed by and by one that shares its limit. Another
-    // limit of theirs finds room of its own, or is decided in the buckets, which have nothing left.
+    // Known keys keep their units, under the policy that packed them and under one that shares its limit. Another limit
+    // of theirs gets memory of its own, or is decided in the buckets, which have nothing left.
     for key in (0..known).step_by(101) {
         let left = |policy: usize| {
             memory.check(&prepared[policy], &key.to_le_bytes(), &Request::ONE.peek()).unwrap().remaining
@@ -324,7 +324,7 @@ fn threads_get_what_the_limits_say_under_several_policies() {
             all
         })
     });
-    // Twenty keys know all policies and five each one; every key was asked for more than its limits have.
+    // Twenty keys are used under all policies and five under each one; every key received more requests than fit.
     assert_eq!(totals[0], 40 * 25);
     assert_eq!(totals[1] + totals[2], 50 * 20 + 50 * 10);
     assert_eq!(totals[3], 30 * 25);
@@ -335,7 +335,7 @@ fn each_text_is_decided_by_its_own_clock_whatever_its_key_was_used_under_before(
     let (memory, clock) = store(MIN_CAP);
     let prepared = prepare(&memory, &["5/h", "1/h fixed align=clock"]);
     assert!(allowed(&memory, &prepared[1], 1) && !allowed(&memory, &prepared[1], 1));
-    // Known under the steady clock first.
+    // The keys are used under the steady clock first.
     assert!(allowed(&memory, &prepared[0], 2) && allowed(&memory, &prepared[1], 2));
     clock.set_wall(Timestamp::new(START + 3_600_000_000).unwrap());
     assert!(allowed(&memory, &prepared[1], 1), "the machine's next hour");
@@ -352,6 +352,7 @@ fn each_text_is_decided_by_its_own_clock_whatever_its_key_was_used_under_before(
         assert!(allowed(&memory, policy, 2));
         assert_eq!(left(2), 4, "{days}");
     }
-    let left = |policy: &Prepared| memory.check(policy, &2u32.to_le_bytes(), &Request::ONE.peek()).unwrap().remaining;
+    let left =
+        |policy: &MemoryPolicy| memory.check(policy, &2u32.to_le_bytes(), &Request::ONE.peek()).unwrap().remaining;
     assert_eq!([&more[0], &more[1], &more[2]].map(left), [7, 6, 2]);
 }

@@ -1,14 +1,13 @@
-//! A store that is told what another decided remembers the same and decides alike.
+//! A store that replays the decisions of another has the same state and decides the same.
 
 use tollgate_kernel::{Cell, Clock, Cost, KeyState, LimitId, Micros, Mode, Policy, Reader, Request, Timestamp, Writer};
-use tollgate_memory::{MIN_CAP, Manual, Memory, Prepared};
-
-use crate::support::Random;
+use tollgate_memory::{MIN_CAP, ManualClock, Memory, MemoryPolicy};
+use tollgate_random::Rng;
 
 const START: u64 = 1_700_000_000_000_000;
 const KEYS: u64 = 16;
 
-/// Every algorithm alone, several limits, spacings; and what an operator changes them to, by name.
+/// Every algorithm alone, several limits, spacings; and changed versions of them under the same names.
 const POLICIES: [(&str, &str, Mode); 30] = [
     ("", "5/s gcra", Mode::Binary),
     ("", "7/s gcra", Mode::Binary),
@@ -50,13 +49,13 @@ fn policies() -> Vec<Policy> {
     POLICIES.iter().map(named).collect()
 }
 
-struct Store {
+struct TestStore {
     memory: Memory,
-    prepared: Vec<Prepared>,
+    prepared: Vec<MemoryPolicy>,
 }
 
-impl Store {
-    fn new(clock: &Manual) -> Self {
+impl TestStore {
+    fn new(clock: &ManualClock) -> Self {
         let memory = Memory::with_clock(MIN_CAP, Box::new(clock.clone()));
         let prepared = policies().iter().map(|policy| memory.prepare(policy).unwrap()).collect();
         Self { memory, prepared }
@@ -66,20 +65,20 @@ impl Store {
         self.memory.state(&self.prepared[policy], &key.to_le_bytes()).own
     }
 
-    /// What is remembered, whatever limits were last asked for under the ids.
+    /// Returns the cells by limit id, whatever the numbers of the limits are that were used last under the ids.
     fn remembered(&self, policy: usize, key: u64) -> Vec<(LimitId, Cell)> {
         let state = self.state(policy, key).unwrap_or_default();
         state.each().map(|(limit, cell)| (limit.id().clone(), cell.clone())).collect()
     }
 }
 
-/// A store that decides and one that is told.
+/// A store that decides and one that replays its decisions.
 struct Run {
-    random: Random,
-    clock: Manual,
-    told_clock: Manual,
-    decides: Store,
-    told: Store,
+    rng: Rng,
+    clock: ManualClock,
+    replay_clock: ManualClock,
+    decides: TestStore,
+    replayed: TestStore,
     /// Policies in use.
     some: Vec<usize>,
     charges: Vec<(usize, u64, u64, Timestamp)>,
@@ -87,22 +86,22 @@ struct Run {
 
 impl Run {
     fn new(seed: u64, some: Vec<usize>) -> Self {
-        let clock = Manual::at(Timestamp::new(START).unwrap());
-        // Long ago, or when all of it is forgotten.
-        let told_clock = Manual::at(Timestamp::new(if seed.is_multiple_of(2) { 0 } else { 2 * START }).unwrap());
-        let (decides, told) = (Store::new(&clock), Store::new(&told_clock));
-        Self { random: Random(seed), clock, told_clock, decides, told, some, charges: Vec::new() }
+        let clock = ManualClock::at(Timestamp::new(START).unwrap());
+        // Long before the decisions, or after all of their effect has expired.
+        let replay_clock = ManualClock::at(Timestamp::new(if seed.is_multiple_of(2) { 0 } else { 2 * START }).unwrap());
+        let (decides, replayed) = (TestStore::new(&clock), TestStore::new(&replay_clock));
+        Self { rng: Rng::new(seed), clock, replay_clock, decides, replayed, some, charges: Vec::new() }
     }
 
     fn choose(&mut self) -> (usize, u64) {
-        let policy = self.some[self.random.below(self.some.len() as u64) as usize];
-        (policy, self.random.below(KEYS))
+        let policy = self.some[self.rng.index(self.some.len())];
+        (policy, self.rng.below(KEYS))
     }
 
     fn request(&mut self) -> Request {
-        let cost = if self.random.below(4) > 0 { 1 } else { 1 + self.random.below(30) };
+        let cost = if self.rng.below(4) > 0 { 1 } else { 1 + self.rng.below(30) };
         let request = Request::cost(Cost::new(cost).unwrap());
-        match self.random.below(12) {
+        match self.rng.below(12) {
             0 => request.mode(Mode::Nary),
             1 => request.mode(Mode::Uniform),
             2 => request.peek(),
@@ -111,11 +110,11 @@ impl Run {
     }
 
     fn pass_time(&mut self) {
-        let span = match self.random.below(20) {
+        let span = match self.rng.below(20) {
             0..8 => 0,
-            8..18 => self.random.below(60_000),
-            18 => self.random.below(3_000_000),
-            _ => self.random.below(200_000_000),
+            8..18 => self.rng.below(60_000),
+            18 => self.rng.below(3_000_000),
+            _ => self.rng.below(200_000_000),
         };
         self.clock.advance(Micros::new(span));
     }
@@ -124,30 +123,33 @@ impl Run {
         self.pass_time();
         let ((policy, key), request, t) = (self.choose(), self.request(), self.clock.now());
         let bytes = key.to_le_bytes();
-        let (here, there) = (&self.decides.prepared[policy], &self.told.prepared[policy]);
-        match self.random.below(20) {
+        let (here, there) = (&self.decides.prepared[policy], &self.replayed.prepared[policy]);
+        match self.rng.below(20) {
             0 => {
                 self.decides.memory.reset(here, &bytes).unwrap();
-                self.told.memory.reset_at(there, &bytes, t);
+                self.replayed.memory.reset_at(there, &bytes, t);
             }
             1..3 => {
                 let Some((policy, key, units, at)) = self.charges.pop() else { return };
                 let (bytes, cost) = (key.to_le_bytes(), Cost::new(units).unwrap());
                 let given = self.decides.memory.refund(&self.decides.prepared[policy], &bytes, cost, at).unwrap();
-                assert_eq!(self.told.memory.refund_at(&self.told.prepared[policy], &bytes, units, at, t), given);
+                assert_eq!(
+                    self.replayed.memory.refund_at(&self.replayed.prepared[policy], &bytes, units, at, t),
+                    given
+                );
             }
             3 => {
                 let keys = [key, (key + 1) % KEYS].map(u64::to_le_bytes);
                 let items = keys.each_ref().map(|key| (here, &key[..], Cost::new(2).unwrap()));
                 let all = self.decides.memory.check_all(&items).unwrap();
                 for (key, decision) in keys.iter().zip(all.decisions).filter(|_| all.allowed) {
-                    self.told.memory.charge_at(there, key, 2, decision.at);
+                    self.replayed.memory.charge_at(there, key, 2, decision.at);
                 }
             }
             _ => {
                 let decision = self.decides.memory.check(here, &bytes, &request).unwrap();
                 let units = request.leaves(here.policy(), &decision);
-                self.told.memory.charge_at(there, &bytes, units, decision.at);
+                self.replayed.memory.charge_at(there, &bytes, units, decision.at);
                 if decision.charged > 0 {
                     self.charges.push((policy, key, decision.charged, decision.at));
                 }
@@ -155,17 +157,17 @@ impl Run {
         }
     }
 
-    /// Compares what both remember, and how both and a third that gets every state through words go on.
-    /// Until here the clock of the one that was told showed another time, since it is not asked.
+    /// Compares the states of both, and the later decisions of both and of a third store that gets every state through
+    /// words. Until here the clock of the replaying store showed another time, since a replay does not read it.
     fn finish(mut self, whole: bool) -> usize {
-        self.told_clock.set(self.clock.now());
+        self.replay_clock.set(self.clock.now());
         let mut used = 0;
         for policy in self.some.clone() {
             for key in 0..KEYS {
-                let (a, b) = (self.decides.remembered(policy, key), self.told.remembered(policy, key));
+                let (a, b) = (self.decides.remembered(policy, key), self.replayed.remembered(policy, key));
                 assert_eq!(a, b, "{:?} {key}", POLICIES[policy]);
                 if whole {
-                    assert_eq!(self.decides.state(policy, key), self.told.state(policy, key));
+                    assert_eq!(self.decides.state(policy, key), self.replayed.state(policy, key));
                 }
                 used += a.len();
             }
@@ -173,27 +175,28 @@ impl Run {
         let third = self.third();
         for _ in 0..50 {
             self.pass_time();
-            self.told_clock.set(self.clock.now());
+            self.replay_clock.set(self.clock.now());
             let ((policy, key), request) = (self.choose(), self.request());
-            let ask =
-                |store: &Store| store.memory.check_full(&store.prepared[policy], &key.to_le_bytes(), &request).unwrap();
+            let ask = |store: &TestStore| {
+                store.memory.check_full(&store.prepared[policy], &key.to_le_bytes(), &request).unwrap()
+            };
             let expected = ask(&self.decides);
-            assert_eq!(ask(&self.told), expected, "told: {:?} {key} {request:?}", POLICIES[policy]);
+            assert_eq!(ask(&self.replayed), expected, "replayed: {:?} {key} {request:?}", POLICIES[policy]);
             assert_eq!(ask(&third), expected, "third: {:?} {key} {request:?}", POLICIES[policy]);
         }
         used
     }
 
-    fn third(&self) -> Store {
-        let third = Store::new(&self.clock);
+    fn third(&self) -> TestStore {
+        let third = TestStore::new(&self.clock);
         for (place, policy) in self.some.iter().enumerate() {
-            // States belong to names.
+            // States belong to policy names.
             if self.some[..place].iter().any(|other| POLICIES[*other].0 == POLICIES[*policy].0) {
                 continue;
             }
             for key in 0..KEYS {
                 let (prepared, bytes) = (&third.prepared[*policy], key.to_le_bytes());
-                // What is there is replaced.
+                // An existing state is replaced.
                 third.memory.charge_at(prepared, &bytes, key % 3, self.clock.now());
                 let mut to = Writer::default();
                 self.decides.state(*policy, key).unwrap_or_default().write(&mut to);
@@ -206,7 +209,7 @@ impl Run {
     }
 }
 
-/// A run of each length; answers how many cells were compared.
+/// Does a run of each length; returns how many cells were compared.
 fn runs(seed: u64, some: &[usize], whole: bool) -> usize {
     let run = |steps: usize| {
         let mut run = Run::new(seed + steps as u64, some.to_vec());
@@ -217,15 +220,15 @@ fn runs(seed: u64, some: &[usize], whole: bool) -> usize {
 }
 
 #[test]
-fn a_store_that_is_told_each_charge_remembers_the_same() {
-    for (policy, told) in POLICIES.iter().enumerate() {
+fn a_replayed_store_has_the_same_state() {
+    for (policy, replayed) in POLICIES.iter().enumerate() {
         let used: usize = (0..4).map(|seed| runs(seed * 1_000_000, &[policy], true)).sum();
-        assert!(used > 50, "{told:?}: {used}");
+        assert!(used > 50, "{replayed:?}: {used}");
     }
 }
 
 #[test]
-fn a_store_that_is_told_each_charge_remembers_the_same_while_policies_change() {
+fn a_replayed_store_has_the_same_state_while_policies_change() {
     let all: Vec<usize> = (0..POLICIES.len()).collect();
     for (first, (name, ..)) in POLICIES.iter().enumerate() {
         let some: Vec<usize> = all.iter().copied().filter(|place| POLICIES[*place].0 == *name).collect();
@@ -236,39 +239,39 @@ fn a_store_that_is_told_each_charge_remembers_the_same_while_policies_change() {
 }
 
 #[test]
-fn keys_make_room_by_the_time_they_are_told_at() {
-    let clock = Manual::at(Timestamp::new(START).unwrap());
-    // By this one's clock all that is told is over.
-    let told_clock = Manual::at(Timestamp::new(2 * START).unwrap());
-    let (decides, told) = (Store::new(&clock), Store::new(&told_clock));
+fn keys_make_room_by_the_times_of_replayed_decisions() {
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
+    // By the clock of this store everything that is replayed has expired.
+    let replay_clock = ManualClock::at(Timestamp::new(2 * START).unwrap());
+    let (decides, replayed) = (TestStore::new(&clock), TestStore::new(&replay_clock));
     let gcra = POLICIES.iter().position(|(_, text, _)| *text == "10/s gcra burst=20").unwrap();
-    let (here, there) = (&decides.prepared[gcra], &told.prepared[gcra]);
+    let (here, there) = (&decides.prepared[gcra], &replayed.prepared[gcra]);
     const MANY: u64 = 40_000;
     for round in 0..6 {
         for key in 0..MANY {
             let request = Request::cost(Cost::new(1 + (key + round) % 4).unwrap());
             let decision = decides.memory.check(here, &key.to_le_bytes(), &request).unwrap();
-            told.memory.charge_at(there, &key.to_le_bytes(), decision.charged, decision.at);
+            replayed.memory.charge_at(there, &key.to_le_bytes(), decision.charged, decision.at);
         }
         clock.advance(Micros::from_millis(170));
     }
-    told_clock.set(clock.now());
-    let (a, b) = (decides.memory.stats(), told.memory.stats());
+    replay_clock.set(clock.now());
+    let (a, b) = (decides.memory.stats(), replayed.memory.stats());
     assert_eq!((a.keys, a.overflow_buckets), (b.keys, b.overflow_buckets));
     let used = (0..MANY).filter(|key| {
         let state = decides.state(gcra, *key);
-        assert_eq!(told.state(gcra, *key), state, "{key}");
+        assert_eq!(replayed.state(gcra, *key), state, "{key}");
         state.is_some()
     });
     assert!(used.count() > MANY as usize / 2);
 }
 
 #[test]
-fn keys_that_share_a_bucket_are_told_there_too() {
-    let clock = Manual::at(Timestamp::new(START).unwrap());
-    let store = Store::new(&clock);
+fn keys_that_share_a_bucket_are_replayed_in_it() {
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
+    let store = TestStore::new(&clock);
     let (memory, policy) = (&store.memory, &store.prepared[8]);
-    // Until nobody finds a place any more.
+    // Until no key gets a place any more.
     let mut key = 0;
     while memory.stats().overflow_decisions < 5_000 {
         let _ = memory.check(policy, &u64::to_le_bytes(key), &Request::ONE).unwrap();
@@ -287,7 +290,7 @@ fn keys_that_share_a_bucket_are_told_there_too() {
     assert!(memory.has_buckets(policy) && !memory.has_place(policy, &bytes));
     assert!(memory.state(policy, &bytes).shares);
     memory.charge_bucket_at(policy, &bytes, 2, t);
-    assert_eq!(memory.stats().overflow_decisions, shared, "what is told again is no decision");
+    assert_eq!(memory.stats().overflow_decisions, shared, "a replayed charge is not counted as a decision");
     assert_eq!(left(), (before - 2).max(0));
     assert!(!memory.has_place(policy, &bytes), "it gets no place");
     let before = left();

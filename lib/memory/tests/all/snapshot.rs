@@ -1,4 +1,4 @@
-//! A store that stops and goes on from its file.
+//! A store that is saved to a file and restored.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tollgate_kernel::{Cost, Micros, Mode, Policy, Request, Timestamp};
-use tollgate_memory::{MIN_CAP, Manual, Memory, Prepared, SnapshotError};
+use tollgate_memory::{MIN_CAP, ManualClock, Memory, MemoryPolicy, SnapshotError};
+use tollgate_random::Rng;
 
 const START: u64 = 1_700_000_000_000_000;
 const KEYS: u32 = 300;
 
-/// A folder of the test's own, gone at its end.
+/// A folder for one test, removed when it ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -53,18 +54,18 @@ fn policies() -> Vec<Policy> {
     policies
 }
 
-fn store(clock: &Manual) -> (Memory, Vec<Prepared>) {
+fn store(clock: &ManualClock) -> (Memory, Vec<MemoryPolicy>) {
     let memory = Memory::with_clock(8 << 20, Box::new(clock.clone()));
     let prepared = policies().iter().map(|policy| memory.prepare(policy).unwrap()).collect();
     (memory, prepared)
 }
 
-fn restored(path: &Path, clock: &Manual, cap: usize) -> Result<Memory, SnapshotError> {
+fn restored(path: &Path, clock: &ManualClock, cap: usize) -> Result<Memory, SnapshotError> {
     Memory::restore(path, cap, Some(Box::new(clock.clone())), &policies())
 }
 
 /// The same traffic every time.
-fn charge(memory: &Memory, prepared: &[Prepared], clock: &Manual) {
+fn charge(memory: &Memory, prepared: &[MemoryPolicy], clock: &ManualClock) {
     for step in 0..4 * KEYS {
         let key = (step.wrapping_mul(2_654_435_761) >> 7) % KEYS;
         for policy in prepared {
@@ -75,7 +76,7 @@ fn charge(memory: &Memory, prepared: &[Prepared], clock: &Manual) {
     }
 }
 
-fn assert_alike(one: (&Memory, &[Prepared]), other: (&Memory, &[Prepared])) {
+fn assert_alike(one: (&Memory, &[MemoryPolicy]), other: (&Memory, &[MemoryPolicy])) {
     let mut used = 0;
     for (a, b) in one.1.iter().zip(other.1) {
         for key in 0..KEYS + 10 {
@@ -95,7 +96,7 @@ fn assert_alike(one: (&Memory, &[Prepared]), other: (&Memory, &[Prepared])) {
 #[test]
 fn a_killed_process_goes_on_where_its_snapshot_was() {
     let folder = Folder::new("kill");
-    // The child is this test again, told by its environment to charge, save and wait.
+    // The child process runs this test again; an environment variable makes it charge, save and wait.
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "snapshot::charges_saves_and_waits_to_be_killed", "--nocapture", "--ignored"])
         .env("TOLLGATE_SNAPSHOT", folder.file())
@@ -108,11 +109,11 @@ fn a_killed_process_goes_on_where_its_snapshot_was() {
     child.kill().unwrap();
     assert!(!child.wait().unwrap().success());
 
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let (twin, prepared) = store(&clock);
     charge(&twin, &prepared, &clock);
     let memory = restored(&folder.file(), &clock, 8 << 20).unwrap();
-    let again: Vec<Prepared> = policies().iter().map(|policy| memory.prepare(policy).unwrap()).collect();
+    let again: Vec<MemoryPolicy> = policies().iter().map(|policy| memory.prepare(policy).unwrap()).collect();
     assert_alike((&twin, &prepared), (&memory, &again));
     clock.advance(Micros::from_secs(3));
     charge(&twin, &prepared, &clock);
@@ -126,19 +127,19 @@ fn a_killed_process_goes_on_where_its_snapshot_was() {
 #[ignore = "the other half of the test above, which runs it"]
 fn charges_saves_and_waits_to_be_killed() {
     let Some(path) = std::env::var_os("TOLLGATE_SNAPSHOT") else { return };
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let (memory, prepared) = store(&clock);
     charge(&memory, &prepared, &clock);
     memory.save(path).unwrap();
     println!("saved");
-    // Until the parent kills it, or is gone.
+    // Until the parent kills it, or has ended.
     let _ = std::io::stdin().read_line(&mut String::new());
 }
 
 #[test]
 fn a_snapshot_is_its_owners_alone_and_leaves_nothing_beside_it() {
     let folder = Folder::new("mode");
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let (memory, prepared) = store(&clock);
     charge(&memory, &prepared, &clock);
     for _ in 0..2 {
@@ -151,14 +152,14 @@ fn a_snapshot_is_its_owners_alone_and_leaves_nothing_beside_it() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(folder.file()).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    // A folder that is not there: an error, and the old file stays.
+    // A folder that does not exist: an error, and the old file stays.
     assert!(matches!(memory.save(folder.0.join("no/such")), Err(SnapshotError::Io(_))));
 }
 
 #[test]
 fn a_policy_that_changed_keeps_what_was_consumed() {
     let folder = Folder::new("changed");
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let memory = Memory::with_clock(MIN_CAP, Box::new(clock.clone()));
     let of = |text: &str| text.parse::<Policy>().unwrap().with_name("p").unwrap();
     let before = memory.prepare(&of("10/min")).unwrap();
@@ -168,7 +169,7 @@ fn a_policy_that_changed_keeps_what_was_consumed() {
         Memory::restore(folder.file(), MIN_CAP, Some(Box::new(clock.clone())), &[of("8/min, 100/h gcra")]).unwrap();
     let after = memory.prepare(&of("8/min, 100/h gcra")).unwrap();
     assert_eq!(memory.check(&after, b"k", &Request::ONE).unwrap().remaining, 1);
-    // And once more, from a store whose keys have changed policies in them.
+    // The same from a store whose keys have changed their policies.
     memory.save(folder.file()).unwrap();
     let memory = Memory::restore(folder.file(), MIN_CAP, Some(Box::new(clock)), &[of("9/min")]).unwrap();
     let last = memory.prepare(&of("9/min")).unwrap();
@@ -178,7 +179,7 @@ fn a_policy_that_changed_keeps_what_was_consumed() {
 #[test]
 fn a_store_too_small_for_the_snapshot_says_so() {
     let folder = Folder::new("small");
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let memory = Memory::with_clock(32 << 20, Box::new(clock.clone()));
     let policy = memory.prepare(&policies()[1]).unwrap();
     for key in 0..50_000u32 {
@@ -192,39 +193,39 @@ fn a_store_too_small_for_the_snapshot_says_so() {
 }
 
 /// Ways to damage a file.
-fn mutate(bytes: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+fn mutate(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    match random(6) {
-        0 => bytes.truncate(random(bytes.len())),
+    match rng.below(6) {
+        0 => bytes.truncate(rng.index(bytes.len())),
         1 => {
-            let place = random(bytes.len());
-            bytes[place] ^= 1 << random(8);
+            let place = rng.index(bytes.len());
+            bytes[place] ^= 1 << rng.below(8);
         }
         2 => {
-            let (from, to) = (random(bytes.len() / 8) * 8, random(bytes.len() / 8) * 8);
+            let (from, to) = (rng.index(bytes.len() / 8) * 8, rng.index(bytes.len() / 8) * 8);
             let word: [u8; 8] = bytes[from..from + 8].try_into().unwrap();
             bytes[to..to + 8].copy_from_slice(&word);
         }
         3 => {
-            let from = random(bytes.len());
-            let len = random((bytes.len() - from).min(4_096)) + 1;
+            let from = rng.index(bytes.len());
+            let len = rng.index((bytes.len() - from).min(4_096)) + 1;
             let end = (from + len).min(bytes.len());
             bytes[from..end].fill(0);
         }
         4 => {
-            let place = random(bytes.len() / 8) * 8;
+            let place = rng.index(bytes.len() / 8) * 8;
             bytes.splice(place..place, [0xff; 8]);
         }
         _ => {
-            let place = random(bytes.len() / 8) * 8;
-            let word = [0, 1, u64::MAX, 1 << 53, 1 << 63, 12][random(6)];
+            let place = rng.index(bytes.len() / 8) * 8;
+            let word = rng.pick(&[0_u64, 1, u64::MAX, 1 << 53, 1 << 63, 12]);
             bytes[place..place + 8].copy_from_slice(&word.to_le_bytes());
         }
     }
     bytes
 }
 
-/// Makes the sum right again, so that what is behind it is tested.
+/// Corrects the checksum, so that the checks after it are tested.
 fn with_right_sum(mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.len() >= 8 {
         let end = bytes.len() - 8;
@@ -237,7 +238,7 @@ fn with_right_sum(mut bytes: Vec<u8>) -> Vec<u8> {
 #[test]
 fn a_damaged_snapshot_is_refused_and_never_half_loaded() {
     let folder = Folder::new("damaged");
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let (memory, prepared) = store(&clock);
     for step in 0..60u32 {
         for policy in &prepared {
@@ -247,19 +248,15 @@ fn a_damaged_snapshot_is_refused_and_never_half_loaded() {
     let whole = folder.file();
     memory.save(&whole).unwrap();
     let bytes = fs::read(&whole).unwrap();
-    let mut state = 42u64;
-    let mut random = |bound: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % bound.max(1)
-    };
+    let mut rng = Rng::new(42);
     let file = folder.0.join("damaged");
     let (mut refused, mut loaded) = (0, 0);
     for round in 0..10_000 {
-        let damaged = mutate(&bytes, &mut random);
+        let damaged = mutate(&bytes, &mut rng);
         if damaged == bytes {
             continue;
         }
-        // Every second time whoever damaged it knew how to sum.
+        // Every second time the checksum is corrected after the damage.
         let damaged = if round % 2 == 0 { damaged } else { with_right_sum(damaged) };
         fs::write(&file, &damaged).unwrap();
         match restored(&file, &clock, 8 << 20) {
@@ -269,7 +266,7 @@ fn a_damaged_snapshot_is_refused_and_never_half_loaded() {
             }
             Ok(memory) => {
                 assert!(round % 2 == 1, "round {round}: a damaged file was believed");
-                // It says other things than were saved, but nothing that could harm.
+                // The contents differ from what was saved, but are valid.
                 for policy in policies() {
                     let policy = memory.prepare(&policy).unwrap();
                     for key in 0..20u32 {
@@ -288,9 +285,9 @@ fn a_damaged_snapshot_is_refused_and_never_half_loaded() {
 }
 
 #[test]
-fn other_files_are_told_from_snapshots() {
+fn other_files_are_distinguished_from_snapshots() {
     let folder = Folder::new("other");
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     for (bytes, says) in [
         (&b""[..], "expected a snapshot of a Tollgate store, found another file"),
         (
@@ -315,7 +312,7 @@ fn other_files_are_told_from_snapshots() {
 fn a_store_at_its_cap_comes_back_under_the_same_cap() {
     let folder = Folder::new("full");
     for text in ["1/h gcra", "5/h", "2/h, 5/d"] {
-        let clock = Manual::at(Timestamp::new(START).unwrap());
+        let clock = ManualClock::at(Timestamp::new(START).unwrap());
         let memory = Memory::with_clock(MIN_CAP, Box::new(clock.clone()));
         let policy: Policy = text.parse().unwrap();
         let prepared = memory.prepare(&policy).unwrap();
@@ -334,14 +331,14 @@ fn a_store_at_its_cap_comes_back_under_the_same_cap() {
 #[test]
 fn saves_at_the_same_time_do_not_harm_each_other() {
     let folder = Folder::new("twice");
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let (memory, prepared) = store(&clock);
     charge(&memory, &prepared, &clock);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| (0..10).for_each(|_| assert!(memory.save(folder.file()).is_ok())));
         }
-        // Policies that come meanwhile.
+        // Policies that are added meanwhile.
         scope.spawn(|| {
             for number in 0..200 {
                 let policy = "5/h".parse::<Policy>().unwrap().with_name(&format!("late-{number}")).unwrap();
@@ -363,7 +360,7 @@ fn saves_at_the_same_time_do_not_harm_each_other() {
 #[test]
 fn a_key_used_under_another_policy_of_its_name_stays_used() {
     let folder = Folder::new("other-policy");
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let memory = Memory::with_clock(MIN_CAP, Box::new(clock.clone()));
     let (own, other): (Policy, Policy) = ("5/h".parse().unwrap(), "1/min".parse().unwrap());
     memory.prepare(&own).unwrap();

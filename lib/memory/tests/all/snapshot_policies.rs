@@ -1,17 +1,17 @@
-//! Stores whose names have several policies, stopped and going on from their files.
+//! Stores whose names have several policies, saved to files and restored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tollgate_kernel::algorithms::{Rule, sliding::Sliding, slots::Slots};
 use tollgate_kernel::{Limit, Micros, Policy, Request, Timestamp};
-use tollgate_memory::{MAX_NAMES, MIN_CAP, Manual, Memory, Prepared};
+use tollgate_memory::{MAX_NAMES, MIN_CAP, ManualClock, Memory, MemoryPolicy};
 
 const START: u64 = 1_700_000_000_000_000;
 const KEYS: u32 = 20;
-/// Written by a store of version 1, which had one policy a name, after [`charge`] with [`POLICIES`].
+/// Written by a store of version 1, which had one policy per name, after [`charge`] with [`POLICIES`].
 const VERSION_1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-1.snapshot");
-/// The same by one of version 2, which knew 4,096 names.
+/// The same from a store of version 2, which had 4,096 names.
 const VERSION_2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-2.snapshot");
 const VERSION_3: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-3.snapshot");
 
@@ -29,7 +29,7 @@ fn policy((name, text): &(&str, &str)) -> Policy {
     if name.is_empty() { policy } else { policy.with_name(name).unwrap() }
 }
 
-/// A file of the test's own, gone at its end.
+/// A file for one test, removed when it ends.
 struct File(PathBuf);
 
 impl File {
@@ -45,24 +45,24 @@ impl Drop for File {
     }
 }
 
-fn clock() -> Manual {
-    Manual::at(Timestamp::new(START).unwrap())
+fn clock() -> ManualClock {
+    ManualClock::at(Timestamp::new(START).unwrap())
 }
 
-fn empty(clock: &Manual) -> Memory {
+fn empty(clock: &ManualClock) -> Memory {
     Memory::with_clock(MIN_CAP, Box::new(clock.clone()))
 }
 
-fn restored(path: &Path, clock: &Manual, policies: &[Policy]) -> Memory {
+fn restored(path: &Path, clock: &ManualClock, policies: &[Policy]) -> Memory {
     Memory::restore(path, MIN_CAP, Some(Box::new(clock.clone())), policies).unwrap()
 }
 
-fn prepare(memory: &Memory) -> Vec<Prepared> {
+fn prepare(memory: &Memory) -> Vec<MemoryPolicy> {
     POLICIES.iter().map(|named| memory.prepare(&policy(named)).unwrap()).collect()
 }
 
 /// The same traffic every time: some keys under one of the policies of their name, some under two.
-fn charge(memory: &Memory, prepared: &[Prepared], clock: &Manual) {
+fn charge(memory: &Memory, prepared: &[MemoryPolicy], clock: &ManualClock) {
     for step in 0..120u32 {
         for (index, policy) in prepared.iter().enumerate() {
             let key = (step * 7 + index as u32 * step / 40) % KEYS;
@@ -74,7 +74,7 @@ fn charge(memory: &Memory, prepared: &[Prepared], clock: &Manual) {
     }
 }
 
-/// Asks both for the same, and charges both; answers how many of the keys had used something.
+/// Makes the same requests to both stores, and compares; returns how many of the keys had used something.
 fn alike(one: &Memory, other: &Memory) -> usize {
     let mut used = 0;
     for (a, b) in prepare(one).iter().zip(prepare(other)) {
@@ -102,7 +102,7 @@ fn keys_of_several_policies_come_back_whatever_the_new_store_begins_with() {
         let again = restored(&file.0, &time, given);
         assert_eq!((again.stats().keys, again.stats().overflow_buckets), (written, 0));
         assert!(alike(&memory, &again) > 50);
-        // And once more, from a store that began with other policies.
+        // The same from a store that began with other policies.
         again.save(&file.0).unwrap();
         time.advance(Micros::from_secs(7));
         assert!(alike(&again, &restored(&file.0, &time, &[])) > 50);
@@ -112,7 +112,7 @@ fn keys_of_several_policies_come_back_whatever_the_new_store_begins_with() {
 #[test]
 fn snapshots_of_older_versions_are_still_read() {
     for (number, old) in [VERSION_1, VERSION_2, VERSION_3].into_iter().enumerate() {
-        assert_eq!(fs::read(old).unwrap()[16], number as u8 + 1, "the version it tells");
+        assert_eq!(fs::read(old).unwrap()[16], number as u8 + 1, "the version in the file");
         let (old, time) = (Path::new(old), clock());
         let memory = empty(&time);
         charge(&memory, &prepare(&memory), &time);
@@ -127,7 +127,7 @@ fn snapshots_of_older_versions_are_still_read() {
     }
 }
 
-fn check(memory: &Memory, policy: &Prepared, key: u32) -> bool {
+fn check(memory: &Memory, policy: &MemoryPolicy, key: u32) -> bool {
     memory.check(policy, &key.to_le_bytes(), &Request::ONE).unwrap().allowed
 }
 
@@ -158,11 +158,11 @@ fn policies_that_are_gone_and_have_no_keys_left_make_room_for_others() {
         let before = memory.stats().bytes;
         assert!((0..200).all(|key| check(&memory, &prepared, count * 1_000 + key)));
         assert_eq!(memory.stats().bytes, before, "keys without records, at restart {count}");
-        // What the last policy used is still used under this one.
+        // The units used under the last policy still count under this one.
         let last = (count - 1) * 1_000;
         let left = memory.check(&prepared, &last.to_le_bytes(), &Request::ONE.peek()).unwrap().remaining;
         assert_eq!(i64::from(count) - left, i64::from(count > 1), "at restart {count}");
-        // Until the next one saves, it has been paid back.
+        // By the time the next store saves, they have been paid back.
         memory.save(&file.0).unwrap();
         time.advance(Micros::new(60_000_000 / u64::from(count) * 2 / 3));
     }
@@ -172,7 +172,7 @@ fn policies_that_are_gone_and_have_no_keys_left_make_room_for_others() {
 fn names_that_are_gone_and_have_no_keys_left_make_room_for_others() {
     let (file, time) = (File::new("names"), clock());
     empty(&time).save(&file.0).unwrap();
-    // More names than a store knows, over several restarts.
+    // More names than a store can have, over several restarts.
     let (lives, names) = (5, MAX_NAMES / 4);
     for life in 0..lives {
         let own: Vec<Policy> = (0..names).map(|name| policy(&(&format!("life-{life}-{name}"), "1/min gcra"))).collect();
@@ -195,7 +195,7 @@ fn limits_that_only_a_dialect_builds_come_back_too() {
     let policies = [policy(&("", "2/h gcra")), alone(Rule::Slots(slots)), alone(Rule::Sliding(sliding))];
     for (policy, key) in policies.iter().zip(0..) {
         assert!(check(&memory, &memory.prepare(policy).unwrap(), key));
-        // And one that all of them know.
+        // All of them use key 9.
         assert!(check(&memory, &memory.prepare(policy).unwrap(), 9));
     }
     assert_eq!(memory.save(&file.0).unwrap(), 4);

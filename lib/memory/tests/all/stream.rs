@@ -1,24 +1,24 @@
-//! A store in a stream, among other things, and with very many names.
+//! A store in a stream with other data, and with very many names.
 
 use std::io::{self, Read, Write};
 
 use tollgate_kernel::{Clock, Micros, Policy, Request, Timestamp};
-use tollgate_memory::{MAX_NAMES, MIN_CAP, Manual, Memory, Prepared, SnapshotError};
+use tollgate_memory::{MAX_NAMES, MIN_CAP, ManualClock, Memory, MemoryPolicy, SnapshotError};
 
 const START: u64 = 1_700_000_000_000_000;
 const TEXTS: [&str; 4] = ["10/min gcra", "5/min", "3/s, 9/min fixed", "200/h"];
 
-fn store(cap: usize) -> (Memory, Manual) {
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+fn store(cap: usize) -> (Memory, ManualClock) {
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     (Memory::with_clock(cap, Box::new(clock.clone())), clock)
 }
 
-fn prepare(memory: &Memory) -> Vec<Prepared> {
+fn prepare(memory: &Memory) -> Vec<MemoryPolicy> {
     TEXTS.iter().map(|text| memory.prepare(&text.parse::<Policy>().unwrap()).unwrap()).collect()
 }
 
 /// Keys under each of the policies, some charged often.
-fn charged(keys: u32) -> (Memory, Manual) {
+fn charged(keys: u32) -> (Memory, ManualClock) {
     let (memory, clock) = store(MIN_CAP);
     for (number, policy) in prepare(&memory).iter().enumerate() {
         for key in 0..keys {
@@ -31,7 +31,7 @@ fn charged(keys: u32) -> (Memory, Manual) {
     (memory, clock)
 }
 
-fn restored(from: &mut dyn Read, clock: &Manual) -> Result<Memory, SnapshotError> {
+fn restored(from: &mut dyn Read, clock: &ManualClock) -> Result<Memory, SnapshotError> {
     Memory::restore_from(from, MIN_CAP, Some(Box::new(clock.clone())), &[])
 }
 
@@ -53,10 +53,10 @@ fn assert_alike(one: &Memory, other: &Memory, keys: u32) {
     assert!(used > 0);
 }
 
-/// Gives a few bytes at a time, and an error at the end if it is asked for more than there is.
-struct Slow<'a>(&'a [u8]);
+/// Returns a few bytes at a time, and an error for a read at the end.
+struct SlowReader<'a>(&'a [u8]);
 
-impl Read for Slow<'_> {
+impl Read for SlowReader<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if self.0.is_empty() && !to.is_empty() {
             return Err(io::Error::other("asked for more"));
@@ -81,7 +81,7 @@ fn a_stream_holds_what_a_file_does_and_may_go_on_behind_it() {
     assert_alike(&memory, &restored(from, &clock).unwrap(), 300);
     assert_alike(&other, &restored(from, &clock).unwrap(), 40);
     assert_eq!(*from, b"and more");
-    let slow = restored(&mut Slow(&bytes), &clock).unwrap();
+    let slow = restored(&mut SlowReader(&bytes), &clock).unwrap();
     assert_alike(&memory, &slow, 300);
 }
 
@@ -96,9 +96,9 @@ fn a_stream_that_is_cut_or_changed_anywhere_is_refused() {
         changed[len] ^= 1 << (len % 8);
         assert!(restored(&mut &changed[..], &clock).is_err(), "byte {len}");
     }
-    let error = restored(&mut Slow(&bytes[..bytes.len() - 1]), &clock).unwrap_err();
+    let error = restored(&mut SlowReader(&bytes[..bytes.len() - 1]), &clock).unwrap_err();
     assert!(matches!(error, SnapshotError::Io(_)), "{error}");
-    // What no longer fits is told from what is damaged.
+    // A snapshot that does not fit is distinguished from a damaged one.
     let (many, _) = store(64 << 20);
     let policy = many.prepare(&TEXTS[3].parse().unwrap()).unwrap();
     for key in 0..60_000u32 {
@@ -110,7 +110,7 @@ fn a_stream_that_is_cut_or_changed_anywhere_is_refused() {
     bytes[middle] ^= 1;
     let error = restored(&mut &bytes[..], &clock).unwrap_err();
     assert!(error.to_string().contains("its checksum"), "{error}");
-    // A length that promises more than there is takes no more memory than there is.
+    // A length larger than the stream allocates no more memory than the stream has.
     let mut long = saved(&memory);
     long[0..8].copy_from_slice(&(1u64 << 60).to_le_bytes());
     assert!(restored(&mut &long[..], &clock).is_err());
@@ -118,8 +118,8 @@ fn a_stream_that_is_cut_or_changed_anywhere_is_refused() {
 
 #[test]
 fn a_stream_that_cannot_be_written_says_so() {
-    struct Full(usize);
-    impl Write for Full {
+    struct FullDisk(usize);
+    impl Write for FullDisk {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
             Ok(bytes.len())
@@ -130,9 +130,9 @@ fn a_stream_that_cannot_be_written_says_so() {
     }
     let (memory, _) = charged(50);
     for room in [0, 100, 2_000] {
-        assert!(matches!(memory.save_to(&mut Full(room)), Err(SnapshotError::Io(_))), "{room}");
+        assert!(matches!(memory.save_to(&mut FullDisk(room)), Err(SnapshotError::Io(_))), "{room}");
     }
-    assert!(memory.save_to(&mut Full(1 << 20)).is_ok());
+    assert!(memory.save_to(&mut FullDisk(1 << 20)).is_ok());
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn as_many_names_as_may_be_come_back() {
     assert!(memory.prepare(&policy(MAX_NAMES)).is_err());
     assert_eq!(memory.stats().keys, MAX_NAMES);
     let bytes = saved(&memory);
-    // Every other one is given, and changed.
+    // Every other policy is passed to `restore`, with changed numbers.
     let given: Vec<Policy> =
         (0..MAX_NAMES).step_by(2).map(|number| policy(number + 3).with_name(policy(number).name()).unwrap()).collect();
     let again = Memory::restore_from(&mut &bytes[..], 16 << 20, Some(Box::new(clock)), &given).unwrap();
@@ -169,7 +169,7 @@ fn keys_that_move_while_a_store_is_saved_are_all_in_it() {
     let charge = |key: u32| memory.charge_at(&prepared[key as usize % 4], &key.to_le_bytes(), 1, clock.now());
     (0..KNOWN).for_each(charge);
     std::thread::scope(|scope| {
-        // New keys have buckets split and others moved, again and again.
+        // New keys make buckets split and other keys move, repeatedly.
         let busy = scope.spawn(|| (KNOWN..KNOWN + MORE).for_each(charge));
         let mut saves = 0;
         while !busy.is_finished() || saves < 3 {

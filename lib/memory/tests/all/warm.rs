@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use tollgate_kernel::{Clock, Micros, Policy, Request, Timestamp};
-use tollgate_memory::{Manual, Memory};
+use tollgate_memory::{ManualClock, Memory};
 
 const KEYS: u32 = 1_000_000;
 const CAP: usize = 1 << 30;
@@ -16,7 +16,7 @@ const MIX: [(&str, u32, u32); 4] =
 #[test]
 #[ignore = "a measurement"]
 fn a_million_keys() {
-    let clock = Manual::at(Timestamp::new(1_700_000_000_000_000).unwrap());
+    let clock = ManualClock::at(Timestamp::new(1_700_000_000_000_000).unwrap());
     let memory = Memory::with_clock(CAP, Box::new(clock.clone()));
     let policies: Vec<Policy> = MIX
         .iter()
@@ -51,18 +51,18 @@ fn a_million_keys() {
         );
         assert_eq!((written, again.stats().keys), (KEYS as usize, KEYS as usize));
     }
-    // And as a journal tells them.
-    let told = Memory::with_clock(CAP, Box::new(clock.clone()));
-    let prepared: Vec<_> = policies.iter().map(|policy| told.prepare(policy).unwrap()).collect();
+    // The same charges, replayed as from a journal.
+    let replayed = Memory::with_clock(CAP, Box::new(clock.clone()));
+    let prepared: Vec<_> = policies.iter().map(|policy| replayed.prepare(policy).unwrap()).collect();
     let keys: Vec<String> = (0..KEYS).map(|key| format!("user:{key:011}")).collect();
     for round in ["new", "known", "known"] {
         for (policy, (text, ..)) in prepared.iter().zip(MIX) {
             let started = Instant::now();
             for key in keys.iter().take(KEYS as usize / 4) {
-                told.charge_at(policy, key.as_bytes(), 1, clock.now());
+                replayed.charge_at(policy, key.as_bytes(), 1, clock.now());
             }
             let seconds = started.elapsed().as_secs_f64();
-            println!("{} charges of {round} keys told in {seconds:.3} s: {text}", KEYS / 4);
+            println!("{} charges of {round} keys replayed in {seconds:.3} s: {text}", KEYS / 4);
         }
         clock.advance(Micros::from_millis(10));
     }

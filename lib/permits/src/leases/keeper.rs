@@ -13,18 +13,18 @@ use super::Leases;
 use super::lease::Lease;
 
 /// The maximum number of leases that one call renews or frees.
-const MAX_A_CALL: usize = 128;
+const MAX_PER_CALL: usize = 128;
 /// The maximum number of concurrent calls: each must be answered within the store's deadline.
 const MAX_CALLS: usize = 64;
 
-/// Does the work of the book, once every `pause`.
-pub(crate) async fn keep(leases: Weak<Leases>, pause: Duration) {
+/// Does the work of the registry, once every `pause`.
+pub(crate) async fn run(leases: Weak<Leases>, pause: Duration) {
     loop {
         tokio::time::sleep(pause).await;
         let Some(leases) = leases.upgrade() else { return };
         let Some(round) = leases.round() else { return };
-        let theirs = leases.clone();
-        all(groups(round.renew), move |group| renew(theirs.clone(), group)).await;
+        let renewing = leases.clone();
+        all(groups(round.renew), move |group| renew(renewing.clone(), group)).await;
         let ends: HashMap<u128, u64> = round.free.iter().map(|(lease, over)| (lease.id, *over)).collect();
         let ends = Arc::new(ends);
         let free = groups(round.free.into_iter().map(|(lease, _)| lease).collect());
@@ -46,7 +46,7 @@ async fn renew(leases: Arc<Leases>, group: Vec<Arc<Lease>>) {
     }
     // A lease that was dropped meanwhile has been freed, perhaps before it was renewed. A lease that was renewed too
     // late for its holder must not take a place either. Both are freed.
-    let gone = leases.gone(group);
+    let gone = leases.no_longer_held(group);
     if !gone.is_empty() {
         let over = leases.over();
         free(&leases, gone, |_| over).await;
@@ -61,7 +61,7 @@ async fn free(leases: &Arc<Leases>, group: Vec<Arc<Lease>>, over: impl Fn(&Lease
     if let Err(StoreError::Away { .. }) = leases.free(&group).await {
         for lease in group {
             let over = over(&lease);
-            leases.owe(lease, over);
+            leases.free_later(lease, over);
         }
     }
 }
@@ -72,7 +72,7 @@ fn groups(leases: Vec<Arc<Lease>>) -> Vec<Vec<Arc<Lease>>> {
     for lease in leases {
         by_key.entry(lease.key.clone()).or_default().push(lease);
     }
-    by_key.into_values().flat_map(|group| group.chunks(MAX_A_CALL).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
+    by_key.into_values().flat_map(|group| group.chunks(MAX_PER_CALL).map(<[_]>::to_vec).collect::<Vec<_>>()).collect()
 }
 
 /// Runs the call for all groups, at most [`MAX_CALLS`] at a time.
@@ -93,19 +93,19 @@ async fn all<F: Future<Output = ()> + Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::leases::lease::Watch;
+    use crate::leases::lease::LeaseClock;
 
     #[test]
     fn groups_are_of_one_key_and_no_larger_than_a_call() {
-        let watch = Watch::start();
+        let clock = LeaseClock::start();
         let lease = |number: u128| {
             let key: Arc<[u8]> = if number < 300 { b"many".as_slice().into() } else { b"few".as_slice().into() };
-            Arc::new(Lease::new(key, number, watch, u64::MAX))
+            Arc::new(Lease::new(key, number, clock, u64::MAX))
         };
         let groups = groups((0..310).map(lease).collect());
         assert_eq!(groups.iter().map(Vec::len).sum::<usize>(), 310);
         assert!(
-            groups.iter().all(|group| group.len() <= MAX_A_CALL && group.iter().all(|one| one.key == group[0].key))
+            groups.iter().all(|group| group.len() <= MAX_PER_CALL && group.iter().all(|one| one.key == group[0].key))
         );
         assert_eq!(groups.len(), 4);
     }

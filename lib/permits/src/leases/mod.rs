@@ -8,14 +8,14 @@
 //! |---|---|
 //! | `lua/`, `scripts.rs` | the scripts that the server runs |
 //! | `lease.rs` | one lease, as its holder knows it |
-//! | `leased.rs` | a lease that is held until it is dropped |
-//! | `book.rs` | all leases that this process holds |
+//! | `held.rs` | a lease that is held until it is dropped |
+//! | `registry.rs` | all leases that this process holds |
 //! | `keeper.rs` | the task that renews them |
 
-mod book;
+mod held;
 mod keeper;
 mod lease;
-mod leased;
+mod registry;
 mod scripts;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,26 +27,26 @@ use tokio::task::JoinHandle;
 use tollgate_kernel::{Micros, StoreError, is_word};
 use tollgate_redis::{Redis, state_key};
 
-use book::{Book, Round};
-use lease::{Lease, Watch, micros, surely};
-pub(crate) use leased::Leased;
-use leased::Unsettled;
+pub(crate) use held::HeldLease;
+use held::PendingLease;
+use lease::{Lease, LeaseClock, certain_span, micros};
+use registry::{KeeperRound, LeaseRegistry};
 use scripts::{ACQUIRE, FREE, HELD, RENEW, run};
 
-use crate::counts::Counts;
+use crate::counts::PermitCounts;
 use crate::error::SetupError;
 
 /// The shortest lease.
-pub(crate) const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+pub(crate) const MIN_LEASE: Duration = Duration::from_millis(100);
 /// The longest lease.
 pub(crate) const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
 /// The minimum number of keeper rounds within a lease. A round renews every lease that is at least one such interval
 /// old, so each lease that is held is renewed within a third of its length.
-const LOOKS: u32 = 6;
+const ROUNDS_PER_LEASE: u32 = 6;
 /// The maximum pause between keeper rounds: there may be leases left to be freed.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// The number of ids tried when an id turns out to be taken.
-const IDS_TRIED: usize = 3;
+const MAX_IDS: usize = 3;
 
 pub(crate) struct Leases {
     store: Redis,
@@ -58,18 +58,18 @@ pub(crate) struct Leases {
     most_text: String,
     lease_text: String,
     runtime: Handle,
-    watch: Watch,
+    clock: LeaseClock,
     /// The first id. It is chosen at random, so that no other process has the same ids.
     first: u128,
     made: AtomicU64,
-    book: Mutex<Book>,
-    counts: Arc<Counts>,
+    registry: Mutex<LeaseRegistry>,
+    counts: Arc<PermitCounts>,
 }
 
 /// The answer of Redis to a request for a place.
 #[derive(Debug)]
-pub(crate) enum Answer {
-    Held(Leased),
+pub(crate) enum LeaseAnswer {
+    Held(HeldLease),
     Full(Micros),
 }
 
@@ -80,7 +80,7 @@ impl Leases {
         }
         // The server counts in whole milliseconds; round up.
         let lease_ms = lease.as_nanos().div_ceil(1_000_000);
-        if lease < SHORTEST_LEASE || lease > MAX_LEASE {
+        if lease < MIN_LEASE || lease > MAX_LEASE {
             return Err(SetupError::Lease(lease));
         }
         if !store.runs_scripts() {
@@ -97,16 +97,16 @@ impl Leases {
             most_text: most.to_string(),
             lease_text: lease_ms.to_string(),
             runtime,
-            watch: Watch::start(),
+            clock: LeaseClock::start(),
             first: u128::from_ne_bytes(first),
             made: AtomicU64::new(0),
-            book: Mutex::default(),
-            counts: Arc::new(Counts::new()),
+            registry: Mutex::default(),
+            counts: Arc::new(PermitCounts::new()),
         }))
     }
 
     /// Returns the places taken in this process, with a lease or without.
-    pub(crate) fn counts(&self) -> &Arc<Counts> {
+    pub(crate) fn counts(&self) -> &Arc<PermitCounts> {
         &self.counts
     }
 
@@ -121,45 +121,45 @@ impl Leases {
         answer.first().and_then(|held| u32::try_from(*held).ok()).ok_or_else(|| unexpected(&answer))
     }
 
-    pub(crate) async fn acquire(self: &Arc<Self>, key: &[u8]) -> Result<Answer, StoreError> {
+    pub(crate) async fn acquire(self: &Arc<Self>, key: &[u8]) -> Result<LeaseAnswer, StoreError> {
         StoreError::check_key(key)?;
         let key: Arc<[u8]> = state_key(key, &self.suffix).into();
-        for _ in 0..IDS_TRIED {
+        for _ in 0..MAX_IDS {
             // The time is read before the call is sent: the server's lease begins later, and so ends later.
-            let lease = Arc::new(Lease::new(key.clone(), self.id(), self.watch, self.until()));
-            let unsettled = Unsettled::new(self, lease);
-            let args = [&written(unsettled.id()), &self.most_text, &self.lease_text];
+            let lease = Arc::new(Lease::new(key.clone(), self.id(), self.clock, self.until()));
+            let pending = PendingLease::new(self, lease);
+            let args = [&hex_id(pending.id()), &self.most_text, &self.lease_text];
             let answer = match run(&self.store, &ACQUIRE, &key, &args).await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    // Otherwise the call may have run, and dropping `unsettled` frees what it took.
+                    // Otherwise the call may have run, and dropping `pending` frees what it took.
                     if !matches!(error, StoreError::Away { untouched: false, .. }) {
-                        unsettled.settle();
+                        pending.settle();
                     }
                     return Err(error);
                 }
             };
             match answer[..] {
-                [1, _] => return unsettled.hold().map(Answer::Held),
+                [1, _] => return pending.hold().map(LeaseAnswer::Held),
                 [0, wait] => {
-                    unsettled.settle();
-                    return Ok(Answer::Full(Micros::new(wait.max(0).unsigned_abs())));
+                    pending.settle();
+                    return Ok(LeaseAnswer::Full(Micros::new(wait.max(0).unsigned_abs())));
                 }
                 // The id belongs to another lease, which must not be freed.
                 [2, _] => {
-                    unsettled.settle();
+                    pending.settle();
                 }
                 _ => return Err(unexpected(&answer)),
             }
         }
-        Err(StoreError::Refused(format!("expected an id that nobody has, found {IDS_TRIED} that somebody has")))
+        Err(StoreError::Refused(format!("expected an id that is not in use, found {MAX_IDS} that are in use")))
     }
 
     /// Renews leases of one key. Returns for each whether it is held.
     async fn renew(&self, group: &[Arc<Lease>]) -> Result<Vec<i64>, StoreError> {
         let Some(first) = group.first() else { return Ok(Vec::new()) };
         let mut args = vec![self.most_text.clone(), self.lease_text.clone()];
-        args.extend(group.iter().map(|lease| written(lease.id)));
+        args.extend(group.iter().map(|lease| hex_id(lease.id)));
         run(&self.store, &RENEW, &first.key, &args).await
     }
 
@@ -167,84 +167,84 @@ impl Leases {
     async fn free(&self, group: &[Arc<Lease>]) -> Result<(), StoreError> {
         let Some(first) = group.first() else { return Ok(()) };
         let mut args = vec![self.lease_text.clone()];
-        args.extend(group.iter().map(|lease| written(lease.id)));
+        args.extend(group.iter().map(|lease| hex_id(lease.id)));
         run(&self.store, &FREE, &first.key, &args).await.map(|_| ())
     }
 
     /// Starts to free a lease that is no longer held.
     fn start_to_free(self: &Arc<Self>, lease: Arc<Lease>) -> JoinHandle<Result<(), StoreError>> {
-        self.book().let_go(&lease);
+        self.registry().remove(&lease);
         let leases = self.clone();
         self.runtime.spawn(async move {
             let freed = leases.free(std::slice::from_ref(&lease)).await;
             if let Err(StoreError::Away { .. }) = freed {
                 let over = leases.over();
-                leases.owe(lease, over);
+                leases.free_later(lease, over);
             }
             freed
         })
     }
 
     fn hold(self: &Arc<Self>, lease: Arc<Lease>) {
-        let mut book = self.book();
-        book.hold(lease);
-        self.keep(&mut book);
+        let mut registry = self.registry();
+        registry.hold(lease);
+        self.start_keeper(&mut registry);
     }
 
-    fn owe(self: &Arc<Self>, lease: Arc<Lease>, over: u64) {
-        let mut book = self.book();
-        book.owe(lease, over);
-        self.keep(&mut book);
+    fn free_later(self: &Arc<Self>, lease: Arc<Lease>, over: u64) {
+        let mut registry = self.registry();
+        registry.free_later(lease, over);
+        self.start_keeper(&mut registry);
     }
 
     /// Starts the keeper task unless it is running.
-    fn keep(self: &Arc<Self>, book: &mut Book) {
-        if !std::mem::replace(&mut book.kept, true) {
-            self.runtime.spawn(keeper::keep(Arc::downgrade(self), self.pause()));
+    fn start_keeper(self: &Arc<Self>, registry: &mut LeaseRegistry) {
+        if !std::mem::replace(&mut registry.keeper_running, true) {
+            self.runtime.spawn(keeper::run(Arc::downgrade(self), self.pause()));
         }
     }
 
-    fn round(&self) -> Option<Round> {
-        let due = surely(self.lease).saturating_sub(micros(self.lease / LOOKS));
-        self.book().round(self.watch.now(), due)
+    fn round(&self) -> Option<KeeperRound> {
+        let due = certain_span(self.lease).saturating_sub(micros(self.lease / ROUNDS_PER_LEASE));
+        self.registry().round(self.clock.now(), due)
     }
 
-    fn gone(&self, leases: Vec<Arc<Lease>>) -> Vec<Arc<Lease>> {
-        self.book().gone(leases)
+    fn no_longer_held(&self, leases: Vec<Arc<Lease>>) -> Vec<Arc<Lease>> {
+        self.registry().no_longer_held(leases)
     }
 
     fn pause(&self) -> Duration {
-        (self.lease / LOOKS).min(MAX_PAUSE)
+        (self.lease / ROUNDS_PER_LEASE).min(MAX_PAUSE)
     }
 
     /// Returns until when a lease is certain to last if the call for it is sent now.
     fn until(&self) -> u64 {
-        self.watch.now() + surely(self.lease)
+        self.clock.now() + certain_span(self.lease)
     }
 
     /// Returns the time by which the lease of any call sent before now has ended.
     fn over(&self) -> u64 {
-        self.watch.now() + micros(self.lease)
+        self.clock.now() + micros(self.lease)
     }
 
     fn id(&self) -> u128 {
         self.first.wrapping_add(self.made.fetch_add(1, Ordering::Relaxed).into())
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn registry(&self) -> MutexGuard<'_, LeaseRegistry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl std::fmt::Debug for Leases {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let held = self.book().len();
+        let held = self.registry().len();
         f.debug_struct("Leases").field("most", &self.most).field("lease", &self.lease).field("held", &held).finish()
     }
 }
 
 /// Returns an id as it is written in Redis.
-fn written(id: u128) -> String {
+fn hex_id(id: u128) -> String {
     format!("{id:032x}")
 }
 

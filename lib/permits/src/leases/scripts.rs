@@ -3,27 +3,27 @@
 use std::sync::LazyLock;
 
 use tollgate_kernel::StoreError;
-use tollgate_redis::{Custom, Output, Redis};
+use tollgate_redis::{CustomScript, Output, Redis};
 
 const COMMON: &str = include_str!("lua/common.lua");
 
 /// Takes a place.
-pub(crate) static ACQUIRE: LazyLock<Custom> = LazyLock::new(|| script("", include_str!("lua/acquire.lua")));
+pub(crate) static ACQUIRE: LazyLock<CustomScript> = LazyLock::new(|| script("", include_str!("lua/acquire.lua")));
 /// Renews leases. It runs even if the server is out of memory, because the leases it renews exist already.
-pub(crate) static RENEW: LazyLock<Custom> = LazyLock::new(|| script("allow-oom", include_str!("lua/renew.lua")));
+pub(crate) static RENEW: LazyLock<CustomScript> = LazyLock::new(|| script("allow-oom", include_str!("lua/renew.lua")));
 /// Frees places. It runs even if the server is out of memory, because it frees memory.
-pub(crate) static FREE: LazyLock<Custom> = LazyLock::new(|| script("allow-oom", include_str!("lua/free.lua")));
+pub(crate) static FREE: LazyLock<CustomScript> = LazyLock::new(|| script("allow-oom", include_str!("lua/free.lua")));
 /// Counts the places that are taken.
-pub(crate) static HELD: LazyLock<Custom> = LazyLock::new(|| script("no-writes", include_str!("lua/held.lua")));
+pub(crate) static HELD: LazyLock<CustomScript> = LazyLock::new(|| script("no-writes", include_str!("lua/held.lua")));
 
-fn script(flags: &str, own: &str) -> Custom {
-    Custom::new(format!("#!lua flags={flags}\n{COMMON}\n{own}"))
+fn script(flags: &str, own: &str) -> CustomScript {
+    CustomScript::new(format!("#!lua flags={flags}\n{COMMON}\n{own}"))
 }
 
 /// Runs a script that returns an integer or a list of integers.
 pub(crate) async fn run(
     store: &Redis,
-    script: &Custom,
+    script: &CustomScript,
     key: &[u8],
     args: &[impl AsRef<[u8]>],
 ) -> Result<Vec<i64>, StoreError> {
@@ -49,7 +49,7 @@ mod with_redis {
 
     #[tokio::test]
     #[ignore = "needs redis-server: cargo xtask test"]
-    async fn an_id_that_somebody_has_is_not_given_twice() {
+    async fn an_id_that_is_in_use_is_not_granted_again() {
         let server = Server::start().unwrap();
         let store = Redis::builder(&server.url()).deadline(Duration::from_secs(10)).connect().await.unwrap();
         let acquire = async |id: &str, most: &str| run(&store, &ACQUIRE, b"k", &[id, most, "60000"]).await.unwrap();

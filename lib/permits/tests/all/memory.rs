@@ -3,28 +3,29 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::{ON_PURPOSE, Rng, quiet, size};
-use tollgate_permits::{Acquired, Concurrency};
+use crate::common::{ON_PURPOSE, quiet, size};
+use tollgate_permits::{Acquisition, Concurrency};
+use tollgate_random::Rng;
 
 const MAX: u64 = 7;
 const KEYS: usize = 5;
 const REQUESTS: u64 = 100_000;
 const CALLERS: u64 = 64;
 
-/// What counts beside the limit: who runs under each key, and the most that ever did.
+/// Counts independently of the limit: the requests that run under each key, and their maximum.
 #[derive(Default)]
-struct Seen {
+struct RunCounts {
     running: [AtomicU64; KEYS],
     most: [AtomicU64; KEYS],
-    /// Of those that got a permit: ended well, panicked, cancelled; and those that did not.
+    /// The requests that got a permit and completed, panicked or were cancelled; and those that got none.
     counts: [AtomicU64; 4],
 }
 
-/// Counts down before the permit is freed: it is declared behind it.
-struct Running(Arc<Seen>, usize);
+/// One running request. It is declared after the permit, so that it counts down before the permit is freed.
+struct RunGuard(Arc<RunCounts>, usize);
 
-impl Running {
-    fn new(seen: &Arc<Seen>, key: usize) -> Self {
+impl RunGuard {
+    fn new(seen: &Arc<RunCounts>, key: usize) -> Self {
         let now = seen.running[key].fetch_add(1, Ordering::SeqCst) + 1;
         seen.most[key].fetch_max(now, Ordering::SeqCst);
         assert!(now <= MAX, "{now} of key {key} run at once");
@@ -32,22 +33,22 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunGuard {
     fn drop(&mut self) {
         self.0.running[self.1].fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-async fn request(limit: Concurrency, seen: Arc<Seen>, key: usize, steps: u64, end: u64) {
+async fn request(limit: Concurrency, seen: Arc<RunCounts>, key: usize, steps: u64, end: u64) {
     let _permit = match limit.acquire(&[b'k', key as u8]).await.unwrap() {
-        Acquired::Held(permit) => permit,
-        Acquired::Full(full) => {
+        Acquisition::Held(permit) => permit,
+        Acquisition::Full(full) => {
             assert_eq!(u64::from(full.most), MAX);
             seen.counts[3].fetch_add(1, Ordering::Relaxed);
             return;
         }
     };
-    let _running = Running::new(&seen, key);
+    let _running = RunGuard::new(&seen, key);
     for _ in 0..steps {
         tokio::task::yield_now().await;
     }
@@ -65,10 +66,10 @@ async fn request(limit: Concurrency, seen: Arc<Seen>, key: usize, steps: u64, en
     };
 }
 
-async fn caller(limit: Concurrency, seen: Arc<Seen>, seed: u64, requests: u64) {
-    let mut rng = Rng(seed);
+async fn caller(limit: Concurrency, seen: Arc<RunCounts>, seed: u64, requests: u64) {
+    let mut rng = Rng::new(seed);
     for _ in 0..requests {
-        let (key, steps, end) = (rng.below(KEYS as u64) as usize, rng.below(8), rng.below(4));
+        let (key, steps, end) = (rng.index(KEYS), rng.below(8), rng.below(4));
         let task = tokio::spawn(request(limit.clone(), seen.clone(), key, steps, end));
         for _ in 0..rng.below(12) {
             tokio::task::yield_now().await;
@@ -95,7 +96,7 @@ async fn caller(limit: Concurrency, seen: Arc<Seen>, seed: u64, requests: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn cancelled_and_panicking_requests_free_their_places() {
     quiet();
-    let (limit, seen) = (Concurrency::memory(MAX as u32).unwrap(), Arc::new(Seen::default()));
+    let (limit, seen) = (Concurrency::memory(MAX as u32).unwrap(), Arc::new(RunCounts::default()));
     let requests = size(REQUESTS).div_ceil(CALLERS);
     let callers: Vec<_> =
         (0..CALLERS).map(|seed| tokio::spawn(caller(limit.clone(), seen.clone(), seed, requests))).collect();

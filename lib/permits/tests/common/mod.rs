@@ -1,32 +1,14 @@
-//! What the tests share.
+//! Helpers of the tests.
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
 use std::time::{Duration, Instant};
 
-use tollgate_permits::{Acquired, Concurrency, Permit};
+use tollgate_permits::{Acquisition, Concurrency, Permit};
 
-/// Longer than anything here takes, on any machine.
+/// Longer than any step of a test takes, on any machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Random numbers from a seed: SplitMix64.
-#[derive(Clone, Debug)]
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
-
-/// Asks until there is an answer; fails with what was waited for if there is none in a long time.
+/// Polls `ask` until it returns a value. Fails after [`LONG`], naming what it waited for.
 pub(crate) async fn until<T>(waiting: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let began = Instant::now();
     while began.elapsed() < LONG {
@@ -40,12 +22,12 @@ pub(crate) async fn until<T>(waiting: &str, mut ask: impl AsyncFnMut() -> Option
 
 pub(crate) async fn take(limit: &Concurrency, key: &[u8]) -> Permit {
     match limit.acquire(key).await.unwrap() {
-        Acquired::Held(permit) => permit,
-        Acquired::Full(full) => panic!("expected a permit, found {full:?}"),
+        Acquisition::Held(permit) => permit,
+        Acquisition::Full(full) => panic!("expected a permit, found {full:?}"),
     }
 }
 
-/// Panics that the tests make are not shown.
+/// Hides the messages of panics that the tests cause on purpose.
 pub(crate) fn quiet() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

@@ -2,7 +2,7 @@
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `redis.rs` | permits in a real Redis: what is there, what goes wrong, and what becomes of it |
+//! | `redis.rs` | permits in a real Redis: what is stored, and what happens when something fails |
 //! | `storm.rs` | many requests of several processes on one real Redis |
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

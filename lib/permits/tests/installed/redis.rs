@@ -1,11 +1,11 @@
-//! Permits in a real Redis: what is there, what goes wrong, and what becomes of it.
+//! Permits in a real Redis: what is stored, and what happens when something fails.
 
 use std::time::Duration;
 
 use crate::common::{LONG, take, until};
 use tollgate_kernel::{Micros, OnError, Source, StoreError};
 use tollgate_kit::{Cluster, Server};
-use tollgate_permits::{Acquired, Concurrency, Full, SetupError};
+use tollgate_permits::{Acquisition, Concurrency, PermitRefusal, SetupError};
 use tollgate_redis::Redis;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -26,14 +26,14 @@ fn command<T: redis::FromRedisValue>(server: &Server, words: &[&str]) -> T {
     command.query(&mut server.connection().unwrap()).unwrap()
 }
 
-async fn full(limit: &Concurrency, key: &[u8]) -> Full {
+async fn full(limit: &Concurrency, key: &[u8]) -> PermitRefusal {
     match limit.acquire(key).await.unwrap() {
-        Acquired::Full(full) => full,
-        Acquired::Held(permit) => panic!("expected no permit, found {permit:?}"),
+        Acquisition::Full(full) => full,
+        Acquisition::Held(permit) => panic!("expected no permit, found {permit:?}"),
     }
 }
 
-/// A holder that died: its permit is neither renewed nor freed.
+/// Simulates a holder that died: its permit is neither renewed nor freed.
 fn die_holding(server: &Server, most: u32, lease: Duration, key: &[u8]) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -46,7 +46,7 @@ fn die_holding(server: &Server, most: u32, lease: Duration, key: &[u8]) {
 }
 
 #[tokio::test]
-async fn at_most_so_many_of_a_key_over_all_processes() {
+async fn a_key_has_at_most_its_permits_over_all_processes() {
     let server = Server::start().unwrap();
     let (one, other) = (limit(&server, 2, HOUR), limit(&server, 2, HOUR));
     let (first, second) = (take(&one, b"alice").await, take(&other, b"alice").await);
@@ -81,7 +81,7 @@ async fn names_and_keys_have_places_of_their_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_with_words() {
+async fn invalid_settings_are_refused_with_a_reason() {
     let server = Server::start().unwrap();
     let store = lazy(&server, LONG);
     let made =
@@ -138,7 +138,7 @@ async fn a_user_without_the_right_to_expire_leaves_no_key() {
 }
 
 #[tokio::test]
-async fn a_key_that_somebody_made_immortal_is_mended() {
+async fn a_key_that_lost_its_expiry_gets_one_again() {
     let server = Server::start().unwrap();
     let limit = limit(&server, 2, HOUR);
     let key = "tg:{k}uploads:permits";
@@ -155,7 +155,7 @@ async fn a_key_that_somebody_made_immortal_is_mended() {
 }
 
 #[tokio::test]
-async fn scripts_that_were_flushed_away_are_brought_again() {
+async fn flushed_scripts_are_sent_again() {
     let server = Server::start().unwrap();
     let limit = limit(&server, 1, HOUR);
     for _ in 0..3 {
@@ -183,7 +183,7 @@ async fn a_permit_is_renewed_for_as_long_as_it_is_held() {
         secs * 1_000_000 + micros
     };
     until("two leases to pass", async || (now(&server) > first + 1_500_000).then_some(())).await;
-    // A machine that stood still for a second may have lost it, and then says so.
+    // If the machine stalled for a second, the permit may be lost, and must then report that.
     if !permit.is_lost() {
         assert!(end(&server).unwrap() > first);
         assert_eq!(full(&limit, b"k").await.source, Source::Home);
@@ -231,7 +231,7 @@ async fn a_dead_holder_frees_its_place_after_its_lease() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_makes_nobody_wait_longer_than_a_lease() {
+async fn no_caller_waits_longer_than_a_lease_after_the_clock_is_set_back() {
     let server = Server::builder().moveable_clock().start().unwrap();
     let lease = Duration::from_secs(60);
     let limit = limit(&server, 2, lease);
@@ -254,7 +254,7 @@ async fn while_redis_is_silent_on_error_decides_and_nothing_is_left_behind() {
     let local = Concurrency::redis(store, "uploads", 4, HOUR).unwrap();
     let (open, closed) = (local.clone().on_error(OnError::Allow), local.clone().on_error(OnError::Deny));
     let home = async || match local.acquire(b"k").await.unwrap() {
-        Acquired::Held(permit) if permit.source() == Source::Home => Some(permit),
+        Acquisition::Held(permit) if permit.source() == Source::Home => Some(permit),
         _ => None,
     };
     let before = until("Redis to answer", home).await;
@@ -271,14 +271,14 @@ async fn while_redis_is_silent_on_error_decides_and_nothing_is_left_behind() {
     assert!(matches!(freed, Err(StoreError::Away { .. })), "{freed:?}");
     server.resume().unwrap();
     drop(until("Redis to answer again", home).await);
-    // The leases last an hour: that all is free long before is the work of the calls that free.
+    // The leases last an hour, so all places are free only if the freeing calls were made.
     until("nothing to be left", async || (local.held(b"k").await.ok() == Some(0)).then_some(())).await;
     drop(stand_in);
     assert_eq!(local.keys(), 0);
 }
 
 #[tokio::test]
-async fn who_stops_waiting_leaves_nothing_behind() {
+async fn a_caller_that_stops_waiting_leaves_nothing_behind() {
     let mut server = Server::start().unwrap();
     let limit = limit(&server, 100, HOUR);
     drop(take(&limit, b"other").await);
@@ -295,12 +295,12 @@ async fn who_stops_waiting_leaves_nothing_behind() {
         let calls = line.trim_start_matches("cmdstat_zadd:calls=").split(',').next()?.parse::<u32>().ok()?;
         (calls > 1).then_some(())
     };
-    until("Redis to do what nobody waits for", taken).await;
+    until("Redis to run the abandoned call", taken).await;
     until("nothing to be left", async || (limit.held(b"k").await.ok() == Some(0)).then_some(())).await;
 }
 
-fn full_of(source: Source, retry_after: Option<Micros>) -> Full {
-    let Ok(Acquired::Full(mut full)) = Concurrency::memory(4).unwrap().most_keys(0).acquire(b"k").ready().unwrap()
+fn full_of(source: Source, retry_after: Option<Micros>) -> PermitRefusal {
+    let Ok(Acquisition::Full(mut full)) = Concurrency::memory(4).unwrap().most_keys(0).acquire(b"k").ready().unwrap()
     else {
         panic!("no key fits");
     };
@@ -314,8 +314,8 @@ async fn a_holder_that_cannot_renew_knows_that_it_lost_its_place() {
     let store = lazy(&server, Duration::from_millis(50));
     let limit = Concurrency::redis(store, "uploads", 1, Duration::from_millis(600)).unwrap().on_error(OnError::Deny);
     let held = async || match limit.acquire(b"k").await.unwrap() {
-        Acquired::Held(permit) => Some(permit),
-        Acquired::Full(_) => None,
+        Acquisition::Held(permit) => Some(permit),
+        Acquisition::Full(_) => None,
     };
     let permit = until("Redis to answer", held).await;
     server.stop_answering().unwrap();
@@ -327,7 +327,7 @@ async fn a_holder_that_cannot_renew_knows_that_it_lost_its_place() {
 }
 
 #[tokio::test]
-async fn a_server_without_memory_grants_nothing_and_takes_back() {
+async fn a_server_without_memory_grants_nothing_and_still_frees() {
     let server = Server::start().unwrap();
     let limit = limit(&server, 2, HOUR).on_error(OnError::Deny);
     let permit = take(&limit, b"k").await;
@@ -350,7 +350,7 @@ async fn on_a_cluster_permits_find_their_nodes() {
         permits.push(take(&limit, key.as_bytes()).await);
         assert_eq!(full(&limit, key.as_bytes()).await.source, Source::Home);
     }
-    // By then all were renewed, on their own nodes.
+    // By then all leases were renewed on their own nodes.
     let began = permits.iter().map(|permit| permit.left().unwrap()).min().unwrap();
     let renewed = async || permits.iter().all(|permit| permit.left().unwrap() > began).then_some(());
     until("all to be renewed", renewed).await;

@@ -1,6 +1,6 @@
 //! Many requests of several processes on one real Redis. Requests are cancelled while they ask and while they run,
-//! and panic; processes are killed. Shown: never over the limit, by what the processes tell of themselves and by what
-//! Redis holds; no key without expiry at any time; no place lost once the leases are over.
+//! and panic; processes are killed. The test checks that the limit is never exceeded, by the reports of the processes and
+//! by the state in Redis; that no key is ever without expiry; and that no place is lost once the leases have ended.
 //!
 //! 10,000 requests that are not refused, or as many as `TOLLGATE_PERMITS` says.
 
@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::common::{ON_PURPOSE, Rng, quiet, size, take, until};
+use crate::common::{ON_PURPOSE, quiet, size, take, until};
 use tollgate_kit::Server;
-use tollgate_permits::{Acquired, Concurrency, Permit};
+use tollgate_permits::{Acquisition, Concurrency, Permit};
+use tollgate_random::Rng;
 use tollgate_redis::Redis;
 
 const MAX: usize = 12;
@@ -21,7 +22,7 @@ const KEYS: u64 = 3;
 const LEASE: Duration = Duration::from_millis(600);
 const CHILDREN: usize = 3;
 const CALLERS: u64 = 16;
-/// Where the server is, for a child.
+/// The variable with the address of the server, for a child process.
 const URL: &str = "TOLLGATE_PERMITS_STORM_URL";
 const SEED: &str = "TOLLGATE_PERMITS_STORM_SEED";
 
@@ -30,50 +31,50 @@ fn limit(url: &str) -> Concurrency {
     Concurrency::redis(store, "storm", MAX as u32, LEASE).unwrap()
 }
 
-/// Microseconds of a clock that all processes of this machine share.
+/// Returns the time in microseconds by a clock that all processes of this machine share.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64
 }
 
-/// One line to the parent, in one piece: a process that is killed leaves no half of it.
-fn tell(line: &str) {
+/// Writes one line to the parent, atomically, so that a killed process leaves no partial line.
+fn report(line: &str) {
     let mut out = std::io::stdout().lock();
-    let told = out.write_all(format!("@{line}\n").as_bytes()).and_then(|()| out.flush());
-    if told.is_err() {
+    let written = out.write_all(format!("@{line}\n").as_bytes()).and_then(|()| out.flush());
+    if written.is_err() {
         std::process::exit(0);
     }
 }
 
-/// A permit, of which it is told that it is held, and before it is freed, however that comes, that it no longer is.
-struct Holding {
+/// A permit that reports to the parent when it is taken, and again before it is freed, however that happens.
+struct ReportedPermit {
     permit: Option<Permit>,
-    /// Tells the holders of a process apart.
+    /// The number of this permit within its process.
     id: u64,
-    /// When the lease is over that it began with.
+    /// The time when the first lease ends.
     first: u64,
 }
 
-impl Holding {
+impl ReportedPermit {
     fn new(key: u64, permit: Permit) -> Self {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let id = MADE.fetch_add(1, Ordering::Relaxed);
         let first = now() + permit.left().unwrap().as_micros() as u64;
-        // Lost before it could be told: for no time.
+        // A permit that was lost before it could be reported was held for no time.
         let from = if permit.is_lost() { first } else { now() };
-        tell(&format!("held {id} {key} {from} {first}"));
+        report(&format!("held {id} {key} {from} {first}"));
         Self { permit: Some(permit), id, first }
     }
 
     fn end(&mut self) -> Option<Permit> {
         let permit = self.permit.take()?;
-        // One that is lost was held for as long as its first lease, at least.
+        // A lost permit was held at least until the end of its first lease.
         let to = if permit.is_lost() { self.first } else { now() };
-        tell(&format!("free {} {to}", self.id));
+        report(&format!("free {} {to}", self.id));
         Some(permit)
     }
 }
 
-impl Drop for Holding {
+impl Drop for ReportedPermit {
     fn drop(&mut self) {
         drop(self.end());
     }
@@ -81,16 +82,16 @@ impl Drop for Holding {
 
 async fn run(limit: Concurrency, key: u64, hold: Duration, end: u64) {
     let mut holding = match limit.acquire(&[b'k', key as u8]).await.unwrap() {
-        Acquired::Held(permit) => Holding::new(key, permit),
-        Acquired::Full(_) => {
-            tell("full");
+        Acquisition::Held(permit) => ReportedPermit::new(key, permit),
+        Acquisition::Full(_) => {
+            report("full");
             return tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
     tokio::time::sleep(hold).await;
     match end {
         0 => std::panic::panic_any(ON_PURPOSE),
-        // Until it is cancelled.
+        // Runs until it is cancelled.
         1 => std::future::pending().await,
         2 => holding.end().unwrap().release().await.unwrap(),
         _ => drop(holding),
@@ -100,27 +101,27 @@ async fn run(limit: Concurrency, key: u64, hold: Duration, end: u64) {
 /// One request.
 async fn request(limit: &Concurrency, rng: &mut Rng) {
     let (key, end) = (rng.below(KEYS), rng.below(5));
-    // Few run for so long that their leases have to be renewed.
-    let hold = if rng.below(500) == 0 { 2 * LEASE } else { Duration::from_micros(rng.below(4_000)) };
+    // A few run so long that their leases must be renewed.
+    let hold = if rng.one_in(500) { 2 * LEASE } else { Duration::from_micros(rng.below(4_000)) };
     let task = tokio::spawn(run(limit.clone(), key, hold, end));
     if end == 1 {
-        // Some are asking by then, some run.
+        // By then some requests are waiting for a permit and some are running.
         for _ in 0..rng.below(20) {
             tokio::task::yield_now().await;
         }
         tokio::time::sleep(Duration::from_micros(rng.below(3) * 1_500)).await;
         task.abort();
-        tell("cancelled");
+        report("cancelled");
     }
     if let Err(error) = task.await
         && error.is_panic()
     {
         assert_eq!(error.into_panic().downcast_ref::<&str>(), Some(&ON_PURPOSE));
-        tell("panicked");
+        report("panicked");
     }
 }
 
-/// Not a test by itself: a process of the storm, which runs until it is killed.
+/// Not a test by itself: the body of a child process, which runs until it is killed.
 #[test]
 fn storm_child() {
     let (Ok(url), Ok(seed)) = (std::env::var(URL), std::env::var(SEED)) else { return };
@@ -131,12 +132,12 @@ fn storm_child() {
         let limit = limit(&url);
         let callers: Vec<_> = (0..CALLERS)
             .map(|caller| {
-                let (limit, mut rng) = (limit.clone(), Rng(seed.wrapping_mul(1_000) + caller));
+                let (limit, mut rng) = (limit.clone(), Rng::of_part(seed, caller));
                 tokio::spawn(async move {
-                    // More than any storm asks of one child.
+                    // More than any test run needs of one child.
                     for _ in 0..10_000_000_u64 {
                         request(&limit, &mut rng).await;
-                        tell("asked");
+                        report("asked");
                     }
                 })
             })
@@ -147,10 +148,10 @@ fn storm_child() {
     });
 }
 
-/// What the children told.
+/// The reports of the children.
 #[derive(Default)]
-struct Seen {
-    /// (key, from, to) of places that were held.
+struct ChildReports {
+    /// The key, start and end of each place that was held.
     spans: Vec<(u64, u64, u64)>,
     counts: HashMap<&'static str, u64>,
     killed_holding: u64,
@@ -158,17 +159,17 @@ struct Seen {
 
 const KINDS: [&str; 5] = ["asked", "full", "cancelled", "panicked", "released"];
 
-/// A child, and the thread that listens to it until it is dead.
-struct Running {
+/// A child process, and the thread that reads its reports until it is dead.
+struct StormChild {
     child: Child,
     listener: std::thread::JoinHandle<HashMap<u64, (u64, u64, u64)>>,
     released: Arc<AtomicU64>,
-    /// After how many places that it gave back it is killed.
+    /// The number of freed places after which it is killed.
     kill_at: u64,
 }
 
-impl Running {
-    fn start(server: &Server, seen: &Arc<Mutex<Seen>>, seed: u64, kill_at: u64) -> Self {
+impl StormChild {
+    fn start(server: &Server, seen: &Arc<Mutex<ChildReports>>, seed: u64, kill_at: u64) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "storm::storm_child", "--nocapture"])
             .envs([(URL, server.url()), (SEED, seed.to_string())])
@@ -182,8 +183,8 @@ impl Running {
         Self { child, listener, released, kill_at }
     }
 
-    fn kill(mut self, seen: &Mutex<Seen>) {
-        // What it holds now it held at this moment, and it cannot free much before it is dead.
+    fn kill(mut self, seen: &Mutex<ChildReports>) {
+        // A place that is held now was held at this moment, and the child cannot free much before it is dead.
         let at = now();
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -201,7 +202,7 @@ impl Running {
 
 fn listen(
     lines: impl Iterator<Item = String>,
-    seen: &Mutex<Seen>,
+    seen: &Mutex<ChildReports>,
     released: &AtomicU64,
 ) -> HashMap<u64, (u64, u64, u64)> {
     let mut held = HashMap::new();
@@ -229,7 +230,7 @@ fn listen(
     held
 }
 
-/// What Redis holds of each key now, and whether each key expires.
+/// Returns the number of places of each key in Redis, and the time until the key expires.
 fn look(connection: &mut redis::Connection) -> Vec<(i64, i64)> {
     let script = "local time = redis.call('TIME')
         local now = string.format('%.0f', time[1] * 1000000 + time[2])
@@ -248,7 +249,7 @@ fn look(connection: &mut redis::Connection) -> Vec<(i64, i64)> {
     found.chunks(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// The time by the server's clock.
+/// Returns the time by the server's clock.
 fn time(connection: &mut redis::Connection) -> u64 {
     let (secs, micros): (u64, u64) = redis::cmd("TIME").query(connection).unwrap();
     secs * 1_000_000 + micros
@@ -258,7 +259,7 @@ fn state_key(key: u64) -> Vec<u8> {
     tollgate_redis::state_key(&[b'k', key as u8], "storm:permits")
 }
 
-/// The most spans of a key that overlap.
+/// Returns the maximum number of spans of a key that overlap.
 fn most_at_once(spans: &[(u64, u64, u64)], key: u64) -> usize {
     let of_key = spans.iter().filter(|span| span.0 == key && span.1 < span.2);
     // At the same microsecond the end counts first: the order within it is not known.
@@ -273,19 +274,19 @@ fn most_at_once(spans: &[(u64, u64, u64)], key: u64) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cancels_panics_and_kills_lose_no_place_and_give_none_too_many() {
+async fn cancels_panics_and_kills_lose_no_place_and_never_exceed_the_limit() {
     let began = std::time::Instant::now();
     let server = Server::start().unwrap();
     let (requests, seed) = (size(10_000), std::process::id().into());
     eprintln!("{requests} requests, seed {seed}");
-    let (mut rng, seen) = (Rng(seed), Arc::new(Mutex::new(Seen::default())));
+    let (mut rng, seen) = (Rng::new(seed), Arc::new(Mutex::new(ChildReports::default())));
     let (mut looks, mut kills, mut most_held) = (0_u64, 0_u64, 0);
     let mut connection = server.connection().unwrap();
     let start = |rng: &mut Rng| {
         let kill_at = 50 + rng.below(900);
-        Running::start(&server, &seen, rng.next() >> 32, kill_at)
+        StormChild::start(&server, &seen, rng.next_u64() >> 32, kill_at)
     };
-    let mut children: Vec<Running> = (0..CHILDREN).map(|_| start(&mut rng)).collect();
+    let mut children: Vec<StormChild> = (0..CHILDREN).map(|_| start(&mut rng)).collect();
     loop {
         let asked = {
             let counts = &seen.lock().unwrap().counts;
@@ -302,7 +303,7 @@ async fn cancels_panics_and_kills_lose_no_place_and_give_none_too_many() {
             assert!(lives == -2 || (0..=1_600).contains(&lives), "seed {seed}: a key lives for {lives} ms");
             looks += 1;
         }
-        let due = |child: &Running| child.released.load(Ordering::Relaxed) >= child.kill_at;
+        let due = |child: &StormChild| child.released.load(Ordering::Relaxed) >= child.kill_at;
         if let Some(place) = children.iter().position(due) {
             children.swap_remove(place).kill(&seen);
             kills += 1;
@@ -321,7 +322,7 @@ async fn cancels_panics_and_kills_lose_no_place_and_give_none_too_many() {
     let left: i64 = look(&mut connection).iter().map(|(held, _)| held).sum();
     let took = began.elapsed();
 
-    // Everybody is dead. A lease later all places are free.
+    // All children are dead. After one more lease all places are free.
     let over = time(&mut connection) + LEASE.as_micros() as u64;
     until("the leases to be over", async || (time(&mut connection) > over).then_some(())).await;
     assert!(look(&mut connection).iter().all(|(held, _)| *held == 0), "seed {seed}");
@@ -331,7 +332,7 @@ async fn cancels_panics_and_kills_lose_no_place_and_give_none_too_many() {
         for _ in 0..MAX {
             permits.push(take(&limit, &[b'k', key as u8]).await);
         }
-        assert!(matches!(limit.acquire(&[b'k', key as u8]).await.unwrap(), Acquired::Full(_)));
+        assert!(matches!(limit.acquire(&[b'k', key as u8]).await.unwrap(), Acquisition::Full(_)));
     }
 
     let seen = seen.lock().unwrap();

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tollgate_dialects::{ARGUMENTS_LUA, DIALECTS, Dialect};
 use tollgate_kernel::algorithms::ALGORITHMS;
 use tollgate_kernel::lua::{COMBINE, LOG, PARSE, RING, SPACING, UNITS};
-use tollgate_kernel::{Align, Limit, Policy};
+use tollgate_kernel::{AlgorithmOptions, Alignment, Limit, Micros, Policy};
 
 /// The beginning of every script: it binds the functions that the twins may call.
 pub const BIND: &str = include_str!("bind.lua");
@@ -27,7 +27,7 @@ pub const VERSION: &str = "_0_1";
 
 /// A native call.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct LuaCall {
     /// The name of the function or script.
     pub name: &'static str,
     /// Its keys and arguments, for help texts.
@@ -40,34 +40,44 @@ pub struct Call {
 const CHECK: &str = include_str!("check.lua");
 
 /// All native calls.
-pub static CALLS: &[Call] = &[
-    Call {
+pub static CALLS: &[LuaCall] = &[
+    LuaCall {
         name: "tollgate",
         usage: "KEY policy [COST n] [MODE binary|nary|uniform] [FULL]",
         reads_only: false,
         file: CHECK,
     },
-    Call {
+    LuaCall {
         name: "tollgate_peek",
         usage: "KEY policy [COST n] [MODE binary|nary|uniform] [FULL]",
         reads_only: true,
         file: CHECK,
     },
-    Call { name: "tollgate_reset", usage: "KEY policy", reads_only: false, file: include_str!("reset.lua") },
-    Call { name: "tollgate_refund", usage: "KEY policy n at_us", reads_only: false, file: include_str!("refund.lua") },
-    Call { name: "tollgate_all", usage: "KEY... (policy cost)...", reads_only: false, file: include_str!("all.lua") },
+    LuaCall { name: "tollgate_reset", usage: "KEY policy", reads_only: false, file: include_str!("reset.lua") },
+    LuaCall {
+        name: "tollgate_refund",
+        usage: "KEY policy n at_us",
+        reads_only: false,
+        file: include_str!("refund.lua"),
+    },
+    LuaCall {
+        name: "tollgate_all",
+        usage: "KEY... (policy cost)...",
+        reads_only: false,
+        file: include_str!("all.lua"),
+    },
 ];
 
 /// A script and its SHA-1, by which Redis identifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Script {
+pub struct LuaScript {
     /// The whole text.
     pub text: String,
     /// The SHA-1 of the text, in hexadecimal.
     pub sha: String,
 }
 
-impl Script {
+impl LuaScript {
     /// Creates a script from its text.
     pub fn new(text: String) -> Self {
         let sha = sha1_smol::Sha1::from(&text).digest().to_string();
@@ -77,7 +87,7 @@ impl Script {
 
 /// The naming scheme of a library's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
+pub enum LuaNaming {
     /// The names used in the documentation, for use by people; the library is called `tollgate`.
     Plain,
     /// The plain names followed by [`VERSION`], for this release's own store.
@@ -86,7 +96,7 @@ pub enum Names {
     Testing,
 }
 
-impl Names {
+impl LuaNaming {
     /// Returns the name of the library.
     pub fn library(self) -> String {
         format!("tollgate{}", self.suffix())
@@ -107,35 +117,35 @@ impl Names {
 }
 
 /// Returns the text of the library, as FUNCTION LOAD takes it.
-pub fn library(names: Names) -> &'static str {
-    static PLAIN: LazyLock<String> = LazyLock::new(|| write_library(Names::Plain));
-    static VERSIONED: LazyLock<String> = LazyLock::new(|| write_library(Names::Versioned));
-    static TESTING: LazyLock<String> = LazyLock::new(|| with_callers_clock(&write_library(Names::Testing)));
+pub fn library(names: LuaNaming) -> &'static str {
+    static PLAIN: LazyLock<String> = LazyLock::new(|| write_library(LuaNaming::Plain));
+    static VERSIONED: LazyLock<String> = LazyLock::new(|| write_library(LuaNaming::Versioned));
+    static TESTING: LazyLock<String> = LazyLock::new(|| with_callers_clock(&write_library(LuaNaming::Testing)));
     match names {
-        Names::Plain => &PLAIN,
-        Names::Versioned => &VERSIONED,
-        Names::Testing => &TESTING,
+        LuaNaming::Plain => &PLAIN,
+        LuaNaming::Versioned => &VERSIONED,
+        LuaNaming::Testing => &TESTING,
     }
 }
 
 /// Returns the script of a native call for policies with these algorithms. The script accepts a policy as text only
 /// if `algorithms` includes every algorithm that can be written as text.
-pub fn script(call: &str, algorithms: &[&str]) -> Option<Arc<Script>> {
-    static MADE: Mutex<BTreeMap<String, Arc<Script>>> = Mutex::new(BTreeMap::new());
+pub fn script(call: &str, algorithms: &[&str]) -> Option<Arc<LuaScript>> {
+    static MADE: Mutex<BTreeMap<String, Arc<LuaScript>>> = Mutex::new(BTreeMap::new());
     let call = CALLS.iter().find(|listed| listed.name == call)?;
     let used: Vec<&str> = in_text().filter(|name| algorithms.contains(name)).collect();
     let name = format!("{} {}", call.name, used.join(" "));
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    Some(Arc::clone(made.entry(name).or_insert_with(|| Arc::new(Script::new(write_native(call, &used))))))
+    Some(Arc::clone(made.entry(name).or_insert_with(|| Arc::new(LuaScript::new(write_native(call, &used))))))
 }
 
 /// Returns the script of a native call for every policy, textual or compact.
-pub fn whole_script(call: &str) -> Option<Arc<Script>> {
+pub fn whole_script(call: &str) -> Option<Arc<LuaScript>> {
     script(call, &in_text().collect::<Vec<_>>())
 }
 
 /// Returns the script of a dialect.
-pub fn dialect_script(name: &str) -> Option<Script> {
+pub fn dialect_script(name: &str) -> Option<LuaScript> {
     let dialect = tollgate_dialects::find(name)?;
     let lua = dialect.lua?;
     let mut text = format!("-- tollgate: {} {}\n", dialect.name, dialect.usage);
@@ -143,7 +153,7 @@ pub fn dialect_script(name: &str) -> Option<Script> {
     text += ARGUMENTS_LUA;
     lua.files.iter().for_each(|file| text += file);
     let _ = writeln!(text, "bind()\nreturn answer({}, KEYS, ARGV)", lua.run);
-    Some(Script::new(text))
+    Some(LuaScript::new(text))
 }
 
 /// Returns a policy in the form that the scripts read fastest: see `compile.lua`.
@@ -168,13 +178,13 @@ pub fn with_callers_clock(text: &str) -> String {
 fn compact_limit(limit: &Limit) -> String {
     let (count, period, options) = limit.rule().numbers();
     let name = limit.rule().name();
-    let option = match name {
-        "gcra" => options.burst.unwrap_or(count).to_string(),
-        "bucket" => options.burst.unwrap_or_default().to_string(),
-        "sliding" => options.grain.map_or(1, |grain| grain.get()).to_string(),
-        "slots" => options.resolution.unwrap_or_default().get().to_string(),
-        "decay" => options.factor.unwrap_or_default().to_string(),
-        _ => u8::from(options.align == Some(Align::Clock)).to_string(),
+    // Each algorithm takes at most one of these.
+    let option = match limit.rule().takes() {
+        AlgorithmOptions { burst: true, .. } => options.burst.unwrap_or(count).to_string(),
+        AlgorithmOptions { grain: true, .. } => options.grain.map_or(1, Micros::get).to_string(),
+        AlgorithmOptions { resolution: true, .. } => options.resolution.unwrap_or_default().get().to_string(),
+        AlgorithmOptions { factor: true, .. } => options.factor.unwrap_or_default().to_string(),
+        _ => u8::from(options.align == Some(Alignment::Clock)).to_string(),
     };
     let spacing = limit.spacing().unwrap_or_default().get();
     format!(r#"["{name}",{count},{},{option},{spacing},"{}"]"#, period.get(), tag(limit))
@@ -204,14 +214,13 @@ fn in_text() -> impl Iterator<Item = &'static str> {
 /// Returns the code that every call with these algorithms needs.
 fn base(algorithms: &[&str]) -> String {
     let mut text = [BIND, UNITS, SPACING, FIELDS].concat();
-    let logs = ["sliding", "slots", "rolling"];
-    if algorithms.iter().any(|name| logs.contains(name)) {
+    let used: Vec<_> = ALGORITHMS.iter().filter(|listed| algorithms.contains(&listed.name)).collect();
+    if used.iter().any(|listed| listed.has_log) {
         text += RING;
         text += LOG;
         text += CHUNKS;
     }
-    let used = ALGORITHMS.iter().filter(|listed| algorithms.contains(&listed.name));
-    used.for_each(|listed| text += listed.lua);
+    used.iter().for_each(|listed| text += listed.lua);
     text + COMBINE + ANSWERS + ENVELOPE + CLOCK
 }
 
@@ -225,7 +234,7 @@ fn registry(algorithms: &[&str]) -> String {
     format!("local algorithms = {{ {tables}}}\nlocal letters = {{ {letters}}}\n")
 }
 
-fn write_native(call: &Call, algorithms: &[&str]) -> String {
+fn write_native(call: &LuaCall, algorithms: &[&str]) -> String {
     let mut text = format!("-- tollgate: {} {}\n", call.name, call.usage);
     text += &base(algorithms);
     text += &registry(algorithms);
@@ -238,7 +247,7 @@ fn write_native(call: &Call, algorithms: &[&str]) -> String {
     text
 }
 
-fn write_library(names: Names) -> String {
+fn write_library(names: LuaNaming) -> String {
     let all: Vec<&str> = ALGORITHMS.iter().map(|listed| listed.name).collect();
     let mut text = format!("#!lua name={}\n", names.library());
     text += &base(&all);

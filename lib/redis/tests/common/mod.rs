@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of the tests.
 #![allow(dead_code)]
 
 use tollgate_kernel::{Policy, Request, Store};
@@ -8,7 +8,7 @@ pub(crate) fn policy(text: &str) -> Policy {
     text.parse().unwrap()
 }
 
-/// Runs one command on a connection of its own.
+/// Runs one command on a new connection.
 pub(crate) fn command(url: &str, args: &[&str]) -> redis::Value {
     let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
     let mut command = redis::Cmd::new();
@@ -18,39 +18,39 @@ pub(crate) fn command(url: &str, args: &[&str]) -> redis::Value {
     command.query(&mut connection).unwrap()
 }
 
-/// How late this machine's timers are while something is measured: others may use it too.
-pub(crate) struct Pulse(std::sync::Arc<std::sync::atomic::AtomicU64>, tokio::task::JoinHandle<()>);
+/// Measures how late this machine's timers are during a measurement, since other programs may use it too.
+pub(crate) struct TimerLag(std::sync::Arc<std::sync::atomic::AtomicU64>, tokio::task::JoinHandle<()>);
 
-impl Pulse {
+impl TimerLag {
     pub(crate) fn start() -> Self {
         use std::time::{Duration, Instant};
         let latest = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-        let told = latest.clone();
+        let seen = latest.clone();
         let beat = Duration::from_millis(5);
         let task = tokio::spawn(async move {
             loop {
                 let start = Instant::now();
                 tokio::time::sleep(beat).await;
                 let late = start.elapsed().saturating_sub(beat).as_micros() as u64;
-                told.fetch_max(late, std::sync::atomic::Ordering::Relaxed);
+                seen.fetch_max(late, std::sync::atomic::Ordering::Relaxed);
             }
         });
         Self(latest, task)
     }
 
-    /// The latest a timer was so far.
+    /// Returns the greatest lateness of a timer so far.
     pub(crate) fn latest(&self) -> std::time::Duration {
         std::time::Duration::from_micros(self.0.load(std::sync::atomic::Ordering::Relaxed))
     }
 }
 
-impl Drop for Pulse {
+impl Drop for TimerLag {
     fn drop(&mut self) {
         self.1.abort();
     }
 }
 
-/// Units the server holds of a key.
+/// Returns the units of a key that are in use in the server.
 pub(crate) async fn held(store: &Redis, text: &str, key: &[u8]) -> u64 {
     let policy = policy(text);
     let decision = store.check(&policy, key, Request::ONE.peek()).await.unwrap();
@@ -58,7 +58,7 @@ pub(crate) async fn held(store: &Redis, text: &str, key: &[u8]) -> u64 {
     policy.limits()[0].count() - decision.remaining as u64
 }
 
-/// Has `callers` ask `times` times each at once; answers how many were admitted by the server.
+/// Lets `callers` concurrent callers make `times` checks each; returns how many the server allowed.
 pub(crate) async fn storm(store: &Redis, text: &str, key: &'static [u8], callers: usize, times: usize) -> u64 {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..callers {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common::{Pulse, held, policy};
-use tollgate_kernel::{Cost, Item, Request, Source, Store, StoreError};
+use crate::common::{TimerLag, held, policy};
+use tollgate_kernel::{Cost, KeyCheck, Request, Source, Store, StoreError};
 use tollgate_kit::{Cluster, Fault, Proxy, slot};
-use tollgate_redis::{Builder, Custom, Packaging, Redis};
+use tollgate_redis::{CustomScript, Packaging, Redis, RedisBuilder};
 
 const TEXT: &str = "1000000/h fixed";
 
-fn builder(cluster: &Cluster) -> Builder {
+fn builder(cluster: &Cluster) -> RedisBuilder {
     let hosts: Vec<String> = cluster.nodes()[..2].iter().map(|node| node.addr().to_string()).collect();
     Redis::builder(&format!("redis+cluster://{}", hosts.join(","))).deadline(Duration::from_secs(5))
 }
@@ -37,7 +37,7 @@ async fn keys_find_their_nodes() {
     }
     let stats = store.stats();
     assert_eq!((stats.errors, stats.home), (0, 1500), "{stats:?}");
-    let custom = Custom::new("return {'allow', {}, redis.call('INCR', KEYS[1])}");
+    let custom = CustomScript::new("return {'allow', {}, redis.call('INCR', KEYS[1])}");
     for key in ["x", "y", "z"] {
         assert!(store.run_custom(&custom, &[key], &[""; 0]).await.unwrap().allowed);
     }
@@ -56,7 +56,7 @@ async fn keys_find_their_nodes() {
 
 async fn together(cluster: &Cluster, store: &Redis) {
     let (one, team) = (policy("2/h").with_name("one").unwrap(), policy("1/h").with_name("team").unwrap());
-    let item = |policy, key| Item { policy, key, cost: Cost::ONE };
+    let item = |policy, key| KeyCheck { policy, key, cost: Cost::ONE };
     let apart = [item(&one, APART[0]), item(&team, APART[1])];
     assert_ne!(state_slot(APART[0]), state_slot(APART[1]));
     let error = store.check_all(&apart).await.unwrap_err();
@@ -71,7 +71,7 @@ async fn together(cluster: &Cluster, store: &Redis) {
     assert_eq!(store.check(&one, APART[0], Request::ONE.peek()).await.unwrap().remaining, 1, "given back");
 }
 
-/// Every node behind a proxy; an answer that is lost there is not asked for again.
+/// Puts every node behind a proxy. A call whose answer is lost there is not sent again.
 async fn behind_address_translation(cluster: &Cluster) {
     let proxies: Vec<Proxy> = cluster.nodes().iter().map(|node| Proxy::start(node.addr()).unwrap()).collect();
     let table: HashMap<_, _> = cluster
@@ -169,7 +169,7 @@ async fn slots_move_under_load_and_every_charge_counts_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_primary_costs_only_its_keys_and_its_successor_is_found_within_a_second() {
-    let pulse = Pulse::start();
+    let lag = TimerLag::start();
     let mut cluster = Cluster::start().unwrap();
     let store = builder(&cluster).deadline(Duration::from_millis(20)).connect().await.unwrap();
     let patient = builder(&cluster).connect().await.unwrap();
@@ -194,12 +194,12 @@ async fn a_dead_primary_costs_only_its_keys_and_its_successor_is_found_within_a_
         longest = longest.max(start.elapsed());
         assert_eq!(decision.source, Source::Local);
     }
-    assert!(longest <= Duration::from_millis(250) + pulse.latest(), "{longest:?}");
+    assert!(longest <= Duration::from_millis(250) + lag.latest(), "{longest:?}");
     assert_eq!(others.await.unwrap(), 0, "keys of other nodes are still decided there");
     tokio::task::block_in_place(|| cluster.wait_until_writable(slot, Duration::from_secs(30)).unwrap());
     let start = Instant::now();
     while store.check(&policy(TEXT), APART[0], Request::ONE).await.unwrap().source != Source::Home {
-        assert!(start.elapsed() < Duration::from_secs(10) + pulse.latest(), "{:?}", store.stats());
+        assert!(start.elapsed() < Duration::from_secs(10) + lag.latest(), "{:?}", store.stats());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     println!("failover: longest call {longest:?}, on the successor {:?} after it is writable", start.elapsed());
@@ -207,7 +207,7 @@ async fn a_dead_primary_costs_only_its_keys_and_its_successor_is_found_within_a_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_down_costs_a_deadline_then_nothing() {
-    let pulse = Pulse::start();
+    let lag = TimerLag::start();
     let store = Redis::builder("redis+cluster://127.0.0.1:1,127.0.0.1:2").lazy().unwrap();
     assert!(Redis::builder("redis+cluster://127.0.0.1:1").connect().await.is_err());
     let mut longest = Duration::ZERO;
@@ -215,11 +215,11 @@ async fn a_cluster_that_is_down_costs_a_deadline_then_nothing() {
         let start = Instant::now();
         assert_eq!(store.check(&policy("5/h"), b"k", Request::ONE).await.unwrap().source, Source::Local);
         let took = start.elapsed();
-        assert!(took <= Duration::from_millis(250) + pulse.latest(), "{took:?}");
+        assert!(took <= Duration::from_millis(250) + lag.latest(), "{took:?}");
         if call >= 20 {
             longest = longest.max(start.elapsed());
         }
     }
-    assert!(longest < Duration::from_millis(5) + pulse.latest(), "{longest:?}");
+    assert!(longest < Duration::from_millis(5) + lag.latest(), "{longest:?}");
     assert_eq!(store.stats().open_breakers, 1);
 }

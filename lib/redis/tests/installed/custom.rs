@@ -1,10 +1,10 @@
-//! Scripts of one's own.
+//! Custom scripts.
 
 use std::time::Duration;
 
 use tollgate_kernel::StoreError;
 use tollgate_kit::Server;
-use tollgate_redis::{Custom, Output, Redis};
+use tollgate_redis::{CustomScript, Output, Redis};
 
 const WINDOW: &str = "
 local used = redis.call('INCR', KEYS[1])
@@ -22,7 +22,7 @@ async fn open(server: &Server) -> Redis {
 #[tokio::test]
 async fn a_script_decides_and_names_headers_and_survives_a_flush() {
     let server = Server::start().unwrap();
-    let (store, custom) = (open(&server).await, Custom::new(WINDOW));
+    let (store, custom) = (open(&server).await, CustomScript::new(WINDOW));
     let names = ["x-ratelimit-limit", "x-ratelimit-reset", "x-ratelimit-remaining"];
     for round in 1..=3 {
         let reply = store.run_custom(&custom, &["pipeline:1"], &["2", "60"]).await.unwrap();
@@ -50,7 +50,7 @@ async fn errors_of_a_script_are_shown_and_run_once() {
         ("this is no Lua", "Error compiling script"),
     ];
     for (text, part) in rows {
-        let error = store.run_custom(&Custom::new(text), &["n"], &[""; 0]).await.unwrap_err();
+        let error = store.run_custom(&CustomScript::new(text), &["n"], &[""; 0]).await.unwrap_err();
         assert!(error.to_string().contains(part), "{text}: {error}");
         if part == "BUSY mine" {
             assert!(matches!(error, StoreError::Away { untouched: false, .. }));

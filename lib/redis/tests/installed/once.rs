@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::common::{held, policy};
 use tollgate_kernel::{Cost, Request, Source, Store, StoreError};
 use tollgate_kit::{Fault, Proxy, Server};
-use tollgate_redis::{Custom, Packaging, Redis};
+use tollgate_redis::{CustomScript, Packaging, Redis};
 
 const TEXT: &str = "100/h fixed";
 
@@ -46,7 +46,7 @@ async fn a_batch_whose_answers_are_lost_at_any_byte_is_charged_at_most_once_each
         let decisions = store.check_many(&policy(TEXT), &keys, Request::ONE).await.unwrap();
         assert_eq!(decisions.len(), 10);
         tokio::time::sleep(Duration::from_millis(50)).await;
-        // They may go in one pipeline or in several, of which only the first is cut.
+        // They may be sent in one pipeline or in several, of which only the first is cut.
         let now = held(&direct, TEXT, b"k").await;
         assert!((1..=10).contains(&(now - before)), "cut after {after}: {before}, then {now}");
         before = now;
@@ -72,7 +72,7 @@ async fn a_call_that_waits_behind_a_stalled_server_is_not_sent_when_it_resumes()
     let store = Redis::builder(&server.url()).response_timeout(Duration::from_secs(10)).connect().await.unwrap();
     assert_eq!(store.check(&policy(TEXT), b"k", Request::ONE).await.unwrap().source, Source::Home);
     server.stop_answering().unwrap();
-    // More than are under way at once; all others still wait when they are given up.
+    // More calls than can be in flight at once; the others are still queued when they are given up.
     let mut callers = tokio::task::JoinSet::new();
     for _ in 0..64 {
         let store = store.clone();
@@ -91,7 +91,7 @@ async fn a_call_that_waits_behind_a_stalled_server_is_not_sent_when_it_resumes()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refunds_and_scripts_of_ones_own_tell_that_the_outcome_is_unknown() {
+async fn refunds_and_custom_scripts_report_an_unknown_outcome() {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(server.addr()).unwrap();
     let build = || Redis::builder(&proxy.url()).deadline(Duration::from_millis(500));
@@ -102,7 +102,7 @@ async fn refunds_and_scripts_of_ones_own_tell_that_the_outcome_is_unknown() {
     let error = store.refund(&policy(TEXT), b"k", Cost::ONE, decision.at).await.unwrap_err();
     assert!(matches!(error, StoreError::Away { untouched: false, .. }), "{error:?}");
     let (store, custom) =
-        (build().connect().await.unwrap(), Custom::new("redis.call('INCR', KEYS[1]) return {'allow', {}}"));
+        (build().connect().await.unwrap(), CustomScript::new("redis.call('INCR', KEYS[1]) return {'allow', {}}"));
     store.run_custom(&custom, &["n"], &[""; 0]).await.unwrap();
     proxy.faults().once(Fault::CutReply { after: 0 });
     let error = store.run_custom(&custom, &["n"], &[""; 0]).await.unwrap_err();
@@ -111,7 +111,7 @@ async fn refunds_and_scripts_of_ones_own_tell_that_the_outcome_is_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_never_sent_is_said_to_be_untouched() {
+async fn a_call_that_was_never_sent_is_reported_as_untouched() {
     let mut server = Server::start().unwrap();
     let store = Redis::builder(&server.url()).response_timeout(Duration::from_secs(10)).connect().await.unwrap();
     let at = store.check(&policy(TEXT), b"k", Request::ONE).await.unwrap().at;
@@ -170,6 +170,6 @@ async fn connections_that_break_under_load_never_charge_twice() {
     println!("{home} answered, {other} by on_error, {charged} charged, {cuts} cuts, {:?}", store.stats());
     assert!(home > 1000 && other > 0, "{home} {other}");
     assert!((home..=home + other).contains(&charged), "{home} {charged} {other}");
-    // A connection had at most four pipelines of 128 under way when it broke.
+    // At most four pipelines of 128 calls were in flight on a connection when it broke.
     assert!(charged - home <= 512 * cuts);
 }

@@ -1,4 +1,4 @@
-//! What the server forgets is brought again, in the pipeline that found it missing, and no caller sees it.
+//! A script or library that the server has lost is sent again in the next pipeline, and no caller gets an error.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ async fn concurrent_callers_on_an_empty_server_are_all_charged_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flushing_under_load_is_seen_by_nobody_and_loses_no_charge() {
+async fn flushing_under_load_causes_no_error_and_loses_no_charge() {
     for (packaging, flush) in [(Packaging::Function, "FUNCTION"), (Packaging::Script, "SCRIPT")] {
         let server = Server::start().unwrap();
         let store = open(&server, packaging).await;
@@ -52,7 +52,7 @@ async fn flushing_under_load_is_seen_by_nobody_and_loses_no_charge() {
         assert_eq!(held(&store, "1000000/h fixed", b"k").await, admitted, "{packaging:?}");
         assert_eq!((stats.local, stats.errors), (0, 0), "{packaging:?}: {stats:?}");
         assert!(stats.retries > 0 && stats.home == admitted, "{packaging:?}: {stats:?}");
-        // One a flush; a few more if two flushes meet the same calls.
+        // One per flush, and a few more if two flushes hit the same calls.
         assert!(stats.reloads <= flushes + flushes / 5 + 1, "{stats:?}, {flushes} flushes");
         println!("{packaging:?}: {flushes} flushes, {stats:?}");
     }
@@ -97,7 +97,7 @@ async fn a_restarted_server_is_found_again_without_losing_a_call() {
     for _ in 0..3 {
         assert_eq!(store.check(&policy("5/h"), b"k", Request::ONE).await.unwrap().source, Source::Home);
         server.restart().unwrap();
-        // The end of the connection was seen; opening two within the pace is not allowed.
+        // The end of the connection was noticed; two connections must not be opened within the minimum time.
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
 }

@@ -1,30 +1,30 @@
 //! The store under `tollgate://`, against a server in this process: it decides as the embedded store does,
-//! says who decided, and tells a refusal from an outage.
+//! reports the source of each decision, and distinguishes a refusal from an outage.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::common::policy;
-use tollgate_daemon::{Server, Settings, Token};
+use tollgate_daemon::{AccessToken, Server, ServerSettings};
 use tollgate_kernel::{
-    Cost, Item, Limit, Micros, Mode, OnError, Options, Policy, Request, Source, Store, StoreError, Timestamp,
+    Cost, KeyCheck, Limit, Micros, Mode, OnError, Options, Policy, Request, Source, Store, StoreError, Timestamp,
 };
 use tollgate_kit::{Fault, Proxy};
-use tollgate_memory::{Manual, Memory};
-use tollgate_redis::{OpenError, Packaging, Redis};
+use tollgate_memory::{ManualClock, Memory};
+use tollgate_redis::{Packaging, Redis, RedisOpenError};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-fn settings() -> Settings {
+fn settings() -> ServerSettings {
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
-    Settings { resp: Some(any), http: None, threads: 1, ..Settings::default() }
+    ServerSettings { resp: Some(any), http: None, threads: 1, ..ServerSettings::default() }
 }
 
 fn url(server: &Server) -> String {
     format!("tollgate://{}", server.resp_addr().unwrap())
 }
 
-/// With the token that the server made, which allows everything.
+/// Opens a store with the token that the server generated, which has all scopes.
 async fn entitled(server: &Server) -> Redis {
     let url = format!("tollgate://{}@{}", server.token().unwrap().text(), server.resp_addr().unwrap());
     Redis::builder(&url).deadline(PATIENCE).connect().await.unwrap()
@@ -40,7 +40,7 @@ fn units(units: u64) -> Cost {
 
 #[tokio::test]
 async fn it_decides_as_the_embedded_store_does_to_the_microsecond() {
-    let clock = Manual::at(Timestamp::new(1_700_000_000_000_000).unwrap());
+    let clock = ManualClock::at(Timestamp::new(1_700_000_000_000_000).unwrap());
     let server = Server::start_with_clock(settings(), &clock).unwrap();
     let store = entitled(&server).await;
     let memory = Memory::with_clock(tollgate_memory::DEFAULT_CAP, Box::new(clock.clone()));
@@ -100,7 +100,7 @@ async fn many_keys_travel_together_and_several_are_decided_together() {
     assert!(store.stats().batches < 300, "{:?}", store.stats());
 
     let (user, team) = (policy("2/h"), policy("3/h").with_name("team").unwrap());
-    let item = |policy, key, cost| Item { policy, key, cost };
+    let item = |policy, key, cost| KeyCheck { policy, key, cost };
     let items = [item(&user, b"u", units(1)), item(&team, b"t", units(2))];
     let first = store.check_all(&items).await.unwrap();
     assert!(first.allowed && first.decisions[1].remaining == 1, "{first:?}");
@@ -121,8 +121,8 @@ async fn what_the_server_refuses_is_an_error_in_its_words_and_no_outage() {
         assert!(matches!(&refused, StoreError::Refused(words) if words.starts_with("NOPERM ")), "{refused}");
     }
     let parts: Vec<String> = (0..33).map(|part| format!("k{part}")).collect();
-    let items: Vec<Item<'_>> =
-        parts.iter().map(|key| Item { policy: &policy, key: key.as_bytes(), cost: Cost::ONE }).collect();
+    let items: Vec<KeyCheck<'_>> =
+        parts.iter().map(|key| KeyCheck { policy: &policy, key: key.as_bytes(), cost: Cost::ONE }).collect();
     for _ in 0..100 {
         let refused = store.check_all(&items).await.unwrap_err();
         assert!(matches!(&refused, StoreError::Refused(words) if words.starts_with("ERR ")), "{refused}");
@@ -137,7 +137,7 @@ async fn a_wrong_token_is_refused_and_is_no_outage() {
     let place = server.resp_addr().unwrap();
     let builder = || Redis::builder(&format!("tollgate://sesame@{place}")).deadline(PATIENCE);
     let opened = builder().connect().await.unwrap_err();
-    assert!(matches!(opened, OpenError::Refused(_)) && !opened.to_string().contains("sesame"), "{opened}");
+    assert!(matches!(opened, RedisOpenError::Refused(_)) && !opened.to_string().contains("sesame"), "{opened}");
     let store = builder().lazy().unwrap();
     let policy = policy("5/h").with_on_error(OnError::Allow);
     for _ in 0..50 {
@@ -151,15 +151,15 @@ async fn a_wrong_token_is_refused_and_is_no_outage() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_its_store_says_that_it_decided_alone() {
-    // Nobody listens on port 1.
+    // No server listens on port 1.
     let away = Redis::builder("redis://127.0.0.1:1").deadline(Duration::from_millis(50)).lazy().unwrap();
-    let server = Server::start(Settings { store: Some(away), ..settings() }).unwrap();
+    let server = Server::start(ServerSettings { store: Some(away), ..settings() }).unwrap();
     let store = entitled(&server).await;
     let policy = policy("2/h").with_on_error(OnError::Deny);
     let decision = store.check(&policy, b"k", Request::ONE).await.unwrap();
     assert_eq!((decision.allowed, decision.source), (true, Source::Local));
     assert_eq!(store.check_full(&policy, b"k", Request::ONE).await.unwrap().0.source, Source::Local);
-    let items = [Item { policy: &policy, key: b"k", cost: Cost::ONE }];
+    let items = [KeyCheck { policy: &policy, key: b"k", cost: Cost::ONE }];
     let together = store.check_all(&items).await.unwrap();
     assert_eq!((together.allowed, together.decisions[0].source), (false, Source::Local));
     let refund = store.refund(&policy, b"k", Cost::ONE, decision.at).await.unwrap_err();
@@ -216,7 +216,7 @@ async fn a_redis_is_no_tollgate_server_and_says_so() {
     let store = Redis::builder(&format!("tollgate://{}", redis.addr())).deadline(PATIENCE).connect().await.unwrap();
     let error = store.check(&policy("5/h"), b"k", Request::ONE).await.unwrap_err().to_string();
     assert!(error.contains("expected a Tollgate server") && error.contains("TG.CHECK"), "{error}");
-    // Named by hand, as for a Redis that has the commands.
+    // `Packaging::Commands` is set explicitly, as for a Redis that has these commands.
     let store = Redis::builder(&redis.url()).packaging(Packaging::Commands).deadline(PATIENCE).connect().await.unwrap();
     assert!(matches!(store.check(&policy("5/h"), b"k", Request::ONE).await, Err(StoreError::Refused(_))));
 }
@@ -232,14 +232,14 @@ async fn limits_that_no_text_makes_are_not_sent() {
     assert_eq!(store.stats().calls, 0);
 }
 
-/// Who will give back is told at the start if the token does not allow it.
+/// A store for refunds fails to open if the token does not permit refunds.
 #[tokio::test]
 async fn a_store_for_refunds_opens_only_with_a_token_that_allows_them() {
     let file = std::env::temp_dir().join(format!("tollgate-refunds-{}", std::process::id()));
     let _ = std::fs::remove_file(&file);
-    let token = |scopes: &str, name: &str| Token::add_to(&file, scopes.parse().unwrap(), name).unwrap().0;
+    let token = |scopes: &str, name: &str| AccessToken::add_to(&file, scopes.parse().unwrap(), name).unwrap().0;
     let (old, new) = (token("check,read", "old"), token("check,refund", "new"));
-    let server = Server::start(Settings { tokens: Some(file.clone()), ..settings() }).unwrap();
+    let server = Server::start(ServerSettings { tokens: Some(file.clone()), ..settings() }).unwrap();
     std::fs::remove_file(&file).unwrap();
     let place = server.resp_addr().unwrap();
     let builders = |token: &str| {
@@ -249,10 +249,8 @@ async fn a_store_for_refunds_opens_only_with_a_token_that_allows_them() {
     for builder in builders(old.text()) {
         let error = builder.connect().await.unwrap_err();
         let said = error.to_string();
-        assert!(matches!(error, OpenError::Refund(_)), "{said}");
-        assert!(
-            said.starts_with("the server does not let us give back: NOPERM expected a token with the scope refund")
-        );
+        assert!(matches!(error, RedisOpenError::Refund(_)), "{said}");
+        assert!(said.starts_with("the server does not permit refunds: NOPERM expected a token with the scope refund"));
         assert!(said.contains("add refund to the token's scopes") && !said.contains(old.text()), "{said}");
     }
     for builder in builders(new.text()) {
@@ -263,7 +261,7 @@ async fn a_store_for_refunds_opens_only_with_a_token_that_allows_them() {
         let decision = store.check(&policy, b"k", Request::ONE.peek()).await.unwrap();
         assert_eq!(decision.remaining, 5, "and asking at the start changed nothing");
     }
-    // Who gives nothing back is not asked for it.
+    // A store that is not for refunds does not need the scope.
     let store =
         Redis::builder(&format!("tollgate://{}@{place}", old.text())).deadline(PATIENCE).connect().await.unwrap();
     let refused = store.refund(&policy("5/h"), b"k", units(1), Timestamp::saturating(1)).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What batching saves. Timings are printed by
+//! What pipelines save. Timings are printed by
 //! `cargo test -p tollgate-redis --release --test installed speed -- --ignored --nocapture`.
 
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ async fn decisions_a_second() {
     alone(&server).await;
 }
 
-/// The same calls through the redis crate's multiplexed connection, one command a message.
+/// Makes the same calls through the redis crate's multiplexed connection, with one command per message.
 async fn alone(server: &Server) {
     let connection = redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
     let compact = tollgate_redis::lua::compact(&policy("1000000/h fixed"));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::policy;
-use tollgate_kernel::{Cost, Item, Mode, Request, Source, Store, StoreError};
+use tollgate_kernel::{Cost, KeyCheck, Mode, Request, Source, Store, StoreError};
 use tollgate_kit::Server;
 use tollgate_memory::Memory;
 use tollgate_redis::{Packaging, Redis};
@@ -53,7 +53,7 @@ async fn several_keys_are_charged_together_or_not_at_all() {
     let server = Server::start().unwrap();
     let store = Redis::builder(&server.url()).deadline(Duration::from_secs(5)).connect().await.unwrap();
     let (user, team) = (policy("2/h"), policy("3/h").with_name("team").unwrap());
-    let item = |policy, key, cost| Item { policy, key, cost };
+    let item = |policy, key, cost| KeyCheck { policy, key, cost };
     let items = [item(&user, b"u", units(1)), item(&team, b"t", units(2))];
     let first = store.check_all(&items).await.unwrap();
     assert!(first.allowed && first.decisions[1].remaining == 1, "{first:?}");
@@ -85,7 +85,7 @@ async fn wrong_keys_and_requests_are_errors() {
         assert!(matches!(store.check(&policy, &key, Request::ONE).await, Err(StoreError::Key(_))));
         assert!(matches!(store.reset(&policy, &key).await, Err(StoreError::Key(_))));
         assert!(matches!(store.check_many(&policy, &[&key], Request::ONE).await, Err(StoreError::Key(_))));
-        let items = [Item { policy: &policy, key: &key, cost: Cost::ONE }];
+        let items = [KeyCheck { policy: &policy, key: &key, cost: Cost::ONE }];
         assert!(matches!(store.check_all(&items).await, Err(StoreError::Key(_))));
     }
     assert!(matches!(store.check(&policy, b"k", Request::ONE.wait_for(2)).await, Err(StoreError::Refused(_))));
@@ -116,7 +116,7 @@ async fn users_databases_and_sockets_are_those_of_the_url_and_no_password_is_sho
 }
 
 #[test]
-fn calls_may_come_from_where_there_is_no_runtime() {
+fn calls_may_come_from_a_thread_without_a_runtime() {
     let server = Server::start().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     assert!(Redis::builder(&server.url()).lazy().is_err(), "a store needs a runtime to live in");
@@ -149,7 +149,7 @@ fn a_store_that_outlives_its_runtime_is_away() {
 }
 
 #[tokio::test]
-async fn settings_that_mean_nothing_are_errors() {
+async fn invalid_settings_are_errors() {
     for share in [0.0, -1.0, 1.5, f64::NAN] {
         assert!(Redis::builder("redis://h").share(share).lazy().is_err());
     }

@@ -1,4 +1,4 @@
-//! The ways to a server beside plain TCP: TLS, sentinels, and a server of the other house.
+//! Connections other than plain TCP to Redis: TLS, sentinels, and Valkey.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use tollgate_kernel::{Request, Source, Store};
 use tollgate_kit::Server;
 use tollgate_redis::{Packaging, Redis};
 
-/// A folder that is gone when it is dropped.
+/// A folder that is removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -113,12 +113,12 @@ async fn decided_at_home(store: &Redis, within: Duration) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sentinels_tell_the_master_and_its_successor() {
+async fn sentinels_report_the_master_and_its_successor() {
     let (folder, port) = (Folder::new("sentinel"), free_port());
     let (mut master, replica) = (Server::start().unwrap(), Server::start().unwrap());
     command(&replica.url(), &["REPLICAOF", "127.0.0.1", &master.port().to_string()]);
     let _sentinel = sentinel(&folder, port, &master);
-    // Nobody listens at the first address; the second sentinel is asked.
+    // No server listens at the first address; the second sentinel is queried.
     let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{port}/mymaster");
     let store = Redis::builder(&url).sentinel_password("watch").deadline(Duration::from_millis(50)).lazy().unwrap();
     decided_at_home(&store, Duration::from_secs(5)).await;

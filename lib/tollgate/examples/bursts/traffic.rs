@@ -1,6 +1,6 @@
 //! The traffic, the policies, and what comes of them.
 
-use tollgate::{Error, Gate, Manual, Policy, Timestamp};
+use tollgate::{Error, Gate, ManualClock, Policy, Timestamp};
 use tollgate_kernel::algorithms::ALGORITHMS;
 
 pub(crate) const SECONDS: u64 = 150;
@@ -30,8 +30,8 @@ pub(crate) fn offered() -> Vec<u64> {
 
 /// 60 a minute by every algorithm that policy text can name, with the options it needs.
 pub(crate) fn policies() -> Vec<String> {
-    let text = |name: &str, takes: tollgate_kernel::Takes| match name {
-        // Nobody writes the default.
+    let text = |name: &str, takes: tollgate_kernel::AlgorithmOptions| match name {
+        // The default algorithm is not written.
         "sliding" => "60/min".to_owned(),
         // The period is that of a step: a sixth of 60 goes in each 10 s, which is 60 a minute in the long run.
         _ if takes.factor => format!("60/10s {name} factor=1.2"),
@@ -51,7 +51,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn of(text: &str) -> Result<Self, Error> {
-        let clock = Manual::default();
+        let clock = ManualClock::default();
         let gate = Gate::builder().policy(text).clock(clock.clone()).build()?;
         let mut admitted = Vec::new();
         for moment in offered() {

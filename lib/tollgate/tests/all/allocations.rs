@@ -1,14 +1,14 @@
 //! Checking a known key allocates nothing.
 
 use allocation_counter::measure;
-use tollgate::{Gate, Manual, Micros};
+use tollgate::{Gate, ManualClock, Micros};
 
 #[test]
 fn a_known_key_is_checked_without_allocating() {
     for text in
         ["10/s gcra", "10/s fixed", "10/s estimate", "10/s decay factor=2", "10/s", "3/s, 1000/min, 100k/h gcra"]
     {
-        let clock = Manual::default();
+        let clock = ManualClock::default();
         let gate = Gate::builder().policy(text).clock(clock.clone()).build().unwrap();
         let keys = ["a", "b", "c", "d"];
         let mut decisions = Vec::with_capacity(keys.len());

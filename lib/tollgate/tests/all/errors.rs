@@ -3,7 +3,7 @@
 use tollgate::{Gate, MAX_CAP, MIN_CAP, StoreError};
 
 #[test]
-fn a_gate_that_cannot_be_made_says_why() {
+fn a_gate_that_cannot_be_built_reports_the_reason() {
     let cap = |bytes| Gate::builder().policy("1/s").memory_cap(bytes);
     for (builder, says) in [
         (Gate::builder(), r#"expected a policy; for example .policy("100/min")"#.to_owned()),
@@ -28,7 +28,7 @@ fn a_gate_that_cannot_be_made_says_why() {
 }
 
 #[test]
-fn a_bad_question_charges_nothing() {
+fn an_invalid_request_charges_nothing() {
     let gate = Gate::memory("3/h").unwrap();
     let other = Gate::memory("3/h").unwrap();
     let long = "x".repeat(513);

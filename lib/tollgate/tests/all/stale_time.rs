@@ -8,23 +8,23 @@ use tollgate::{Clock, Gate, Timestamp};
 type Hook = Box<dyn FnOnce() + Send>;
 
 #[derive(Clone, Default)]
-struct Hooked {
+struct HookedClock {
     time: Arc<AtomicU64>,
     may_be_set_back: bool,
     /// How many more readings come before the one after which the hook runs.
     before: Arc<AtomicU64>,
-    /// What others do once the next caller has read the time, and nothing else yet.
+    /// Runs once, right after the next caller has read the time.
     hook: Arc<Mutex<Option<Hook>>>,
 }
 
-impl Hooked {
+impl HookedClock {
     fn due(&self) -> Option<Hook> {
         let mut hook = self.hook.lock().unwrap();
         if hook.is_some() && self.before.fetch_sub(1, Ordering::SeqCst) == 0 { hook.take() } else { None }
     }
 }
 
-impl Clock for Hooked {
+impl Clock for HookedClock {
     fn now(&self) -> Timestamp {
         let t = self.time.load(Ordering::SeqCst);
         let hook = self.due();
@@ -45,7 +45,7 @@ fn a_key_charged_meanwhile_is_not_decided_at_a_stale_time() {
     let runs = policies.into_iter().flat_map(|text| [false, true].map(|back| (text, back)));
     for (text, may_be_set_back, before) in runs.flat_map(|(text, back)| (0..3).map(move |before| (text, back, before)))
     {
-        let clock = Hooked { may_be_set_back, before: Arc::new(before.into()), ..Hooked::default() };
+        let clock = HookedClock { may_be_set_back, before: Arc::new(before.into()), ..HookedClock::default() };
         clock.time.store(1_700_000_000_000_000, Ordering::SeqCst);
         let gate = Gate::builder().policy(text).clock(clock.clone()).build().unwrap();
         assert!(gate.check("k").unwrap().allowed);
@@ -68,18 +68,18 @@ fn a_key_charged_meanwhile_is_not_decided_at_a_stale_time() {
 
 #[test]
 fn a_key_forgotten_and_placed_again_meanwhile_is_not_decided_at_a_stale_time() {
-    let clock = Hooked::default();
+    let clock = HookedClock::default();
     clock.time.store(1_700_000_000_000_000, Ordering::SeqCst);
     let users = Gate::builder().named("user", "1/ms fixed").named("team", "1/h fixed").clock(clock.clone());
     let users = users.build().unwrap();
     let teams = users.policy("team").unwrap();
     assert!(teams.check("full").unwrap().allowed);
-    // A crowd, so that keys that may be forgotten are.
+    // Many keys, so that keys that may be forgotten are.
     (0..14_000).for_each(|n| assert!(users.check(format!("crowd:{n}")).unwrap().allowed));
     clock.time.fetch_add(5_000, Ordering::SeqCst);
     let _ = users.check("k").unwrap();
     clock.time.fetch_add(1_000, Ordering::SeqCst);
-    // Somebody asks for "k", reads the time, and is suspended. Meanwhile another thread:
+    // A thread checks "k", reads the time, and is suspended. Meanwhile another thread runs this:
     let first = Arc::new(Mutex::new(None));
     let (gate, ticking, told) = (users.clone(), clock.clone(), Arc::clone(&first));
     *clock.hook.lock().unwrap() = Some(Box::new(move || {

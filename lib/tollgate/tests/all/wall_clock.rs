@@ -1,6 +1,6 @@
 //! The machine's clock set back and forward an hour during load.
 
-use tollgate::{Decision, Gate, Manual, Micros, Timestamp};
+use tollgate::{Decision, Gate, ManualClock, Micros, Timestamp};
 
 const HOUR: u64 = 3_600_000_000;
 const START: u64 = 1_700_000_000_000_000;
@@ -18,7 +18,7 @@ const POLICIES: [(&str, &str); 9] = [
 
 /// Decisions of the same load, the machine's clock being set by `jump` as the load goes on.
 fn decisions(text: &str, jump: impl Fn(u64) -> i64) -> Vec<Decision> {
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let gate = Gate::builder().policy(text).clock(clock.clone()).build().unwrap();
     let mut decisions = Vec::new();
     for step in 0..3_000u64 {
@@ -50,7 +50,7 @@ fn nothing_changes_for_windows_that_are_not_aligned_to_it() {
 #[test]
 fn windows_aligned_to_it_follow_it_and_admit_no_more_than_a_window_each() {
     let text = "100/h fixed align=clock";
-    let clock = Manual::at(Timestamp::new(START - START % HOUR + HOUR / 2).unwrap());
+    let clock = ManualClock::at(Timestamp::new(START - START % HOUR + HOUR / 2).unwrap());
     let gate = Gate::builder().policy(text).clock(clock.clone()).build().unwrap();
     let drain = || (0..300).filter(|_| gate.check("k").unwrap().allowed).count();
     assert_eq!(drain(), 100);

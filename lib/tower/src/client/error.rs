@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_kernel::Micros;
 
-use super::account::Turned;
+use super::account::SendRefusal;
 
 /// The reason why a request has no answer: it was not sent, or the inner service failed.
 #[derive(Debug)]
@@ -36,11 +36,11 @@ impl<E> ObeyError<E> {
     }
 }
 
-impl<E> From<Turned> for ObeyError<E> {
-    fn from(turned: Turned) -> Self {
-        match turned {
-            Turned::Held(wait) => Self::Held { retry_after: wait.into() },
-            Turned::Full(wait) => Self::Full { retry_after: wait.into() },
+impl<E> From<SendRefusal> for ObeyError<E> {
+    fn from(refusal: SendRefusal) -> Self {
+        match refusal {
+            SendRefusal::Held(wait) => Self::Held { retry_after: wait.into() },
+            SendRefusal::Full(wait) => Self::Full { retry_after: wait.into() },
         }
     }
 }

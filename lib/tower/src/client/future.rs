@@ -11,44 +11,44 @@ use pin_project_lite::pin_project;
 use tollgate_kernel::Timestamp;
 use tower_service::Service;
 
-use super::account::{Account, Step, Ticket, Turned};
+use super::account::{Account, InFlightRequest, ObeyStep, SendRefusal};
 use super::error::ObeyError;
-use super::layer::Shared;
+use super::layer::ObeyCore;
 use crate::timer::{Sleep, Timer};
 
 pin_project! {
-    /// The response future of [`Obey`](super::Obey), which may have to wait before its request is sent. If it is
-    /// dropped while it waits, it leaves the line and nothing is sent.
+    /// The response future of [`ObeyService`](super::ObeyService), which may have to wait before its request is sent.
+    /// If it is dropped while it waits, it leaves the line and nothing is sent.
     pub struct ObeyFuture<S, B>
     where
         S: Service<Request<B>>,
     {
         #[pin]
-        state: State<S, B, S::Future>,
-        shared: Arc<Shared>,
+        state: ObeyState<S, B, S::Future>,
+        core: Arc<ObeyCore>,
     }
 }
 
 pin_project! {
-    #[project = StateNow]
-    enum State<S, B, F> {
-        Waiting { service: S, request: Option<Request<B>>, place: Place },
-        Sent { #[pin] future: F, ticket: Option<Ticket> },
-        Turned { turned: Turned },
+    #[project = ObeyStateProjection]
+    enum ObeyState<S, B, F> {
+        Waiting { service: S, request: Option<Request<B>>, pending: PendingSend },
+        Sent { #[pin] future: F, in_flight: Option<InFlightRequest> },
+        Refused { refusal: SendRefusal },
     }
 }
 
 impl<S: Service<Request<B>>, B> ObeyFuture<S, B> {
-    pub(super) fn sent(future: S::Future, ticket: Option<Ticket>, shared: &Arc<Shared>) -> Self {
-        Self { state: State::Sent { future, ticket }, shared: Arc::clone(shared) }
+    pub(super) fn sent(future: S::Future, in_flight: Option<InFlightRequest>, core: &Arc<ObeyCore>) -> Self {
+        Self { state: ObeyState::Sent { future, in_flight }, core: Arc::clone(core) }
     }
 
-    pub(super) fn waiting(service: S, request: Request<B>, place: Place, shared: &Arc<Shared>) -> Self {
-        Self { state: State::Waiting { service, request: Some(request), place }, shared: Arc::clone(shared) }
+    pub(super) fn waiting(service: S, request: Request<B>, pending: PendingSend, core: &Arc<ObeyCore>) -> Self {
+        Self { state: ObeyState::Waiting { service, request: Some(request), pending }, core: Arc::clone(core) }
     }
 
-    pub(super) fn turned(turned: Turned, shared: &Arc<Shared>) -> Self {
-        Self { state: State::Turned { turned }, shared: Arc::clone(shared) }
+    pub(super) fn refused(refusal: SendRefusal, core: &Arc<ObeyCore>) -> Self {
+        Self { state: ObeyState::Refused { refusal }, core: Arc::clone(core) }
     }
 }
 
@@ -60,28 +60,32 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let timer = &*this.shared.settings.timer;
+        let timer = &*this.core.settings.timer;
         loop {
             let next = match this.state.as_mut().project() {
-                StateNow::Sent { future, ticket } => {
+                ObeyStateProjection::Sent { future, in_flight } => {
                     let response = ready!(future.poll(context)).map_err(ObeyError::Inner)?;
-                    if let Some(ticket) = ticket.take() {
-                        match this.shared.ear.hear(response.status(), response.headers()) {
-                            Some(heard) => ticket.answered(&heard, timer.now()),
-                            None => ticket.cached(),
+                    if let Some(in_flight) = in_flight.take() {
+                        match this.core.reader.read(response.status(), response.headers()) {
+                            Some(report) => in_flight.record_answer(&report, timer.now()),
+                            None => in_flight.record_cached(),
                         }
                     }
                     return Poll::Ready(Ok(response));
                 }
-                StateNow::Turned { turned } => return Poll::Ready(Err((*turned).into())),
-                StateNow::Waiting { service, request, place } => match ready!(place.poll(timer, context)) {
-                    Err(turned) => return Poll::Ready(Err(turned.into())),
-                    Ok(ticket) => match request.take() {
-                        Some(request) => State::Sent { future: service.call(request), ticket: Some(ticket) },
-                        // Unreachable: a place is granted only once.
-                        None => return Poll::Pending,
-                    },
-                },
+                ObeyStateProjection::Refused { refusal } => return Poll::Ready(Err((*refusal).into())),
+                ObeyStateProjection::Waiting { service, request, pending } => {
+                    match ready!(pending.poll(timer, context)) {
+                        Err(refusal) => return Poll::Ready(Err(refusal.into())),
+                        Ok(in_flight) => match request.take() {
+                            Some(request) => {
+                                ObeyState::Sent { future: service.call(request), in_flight: Some(in_flight) }
+                            }
+                            // Unreachable: a waiting request may be sent only once.
+                            None => return Poll::Pending,
+                        },
+                    }
+                }
             };
             this.state.set(next);
         }
@@ -94,26 +98,26 @@ impl<S: Service<Request<B>>, B> fmt::Debug for ObeyFuture<S, B> {
     }
 }
 
-/// A place in the line of a key, which is given up when it is dropped.
-pub(super) struct Place {
+/// A request that waits in the line of a key. It leaves the line when it is dropped.
+pub(super) struct PendingSend {
     account: Arc<Account>,
     number: u64,
     deadline: Timestamp,
     sleep: Option<(Timestamp, Sleep)>,
 }
 
-impl Place {
+impl PendingSend {
     pub(super) fn new(account: Arc<Account>, number: u64, deadline: Timestamp) -> Self {
         Self { account, number, deadline, sleep: None }
     }
 
-    fn poll(&mut self, timer: &dyn Timer, context: &mut Context<'_>) -> Poll<Result<Ticket, Turned>> {
+    fn poll(&mut self, timer: &dyn Timer, context: &mut Context<'_>) -> Poll<Result<InFlightRequest, SendRefusal>> {
         loop {
             let now = timer.now();
             let until = match self.account.step(self.number, self.deadline, now, context.waker()) {
-                Step::Go(ticket) => return Poll::Ready(Ok(ticket)),
-                Step::Turned(turned) => return Poll::Ready(Err(turned)),
-                Step::Until(until) => until,
+                ObeyStep::Go(in_flight) => return Poll::Ready(Ok(in_flight)),
+                ObeyStep::Refused(refusal) => return Poll::Ready(Err(refusal)),
+                ObeyStep::Until(until) => until,
             };
             let sleep = match &mut self.sleep {
                 Some((at, sleep)) if *at == until => sleep,
@@ -125,7 +129,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PendingSend {
     fn drop(&mut self) {
         self.account.leave(self.number);
     }

@@ -8,14 +8,14 @@ use http::request::Parts;
 use tollgate_kernel::Micros;
 use tower_layer::Layer;
 
-use super::account::Patience;
-use super::book::Book;
-use super::hear::Ear;
+use super::account::WaitLimits;
+use super::accounts::AccountTable;
+use super::limit_reader::LimitReader;
 use super::origin::origin;
-use super::service::Obey;
+use super::service::ObeyService;
 use crate::timer::{Timer, TokioTimer};
 
-type KeyOf = dyn Fn(&Parts) -> Option<String> + Send + Sync;
+type ObeyKeyFn = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 
 /// A layer for clients that makes them comply with the limits that the called services report. See the
 /// [module](super).
@@ -23,53 +23,53 @@ type KeyOf = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 /// The knowledge about limits is shared by the layer's clones and all services that it makes.
 #[derive(Clone, Debug)]
 pub struct ObeyLayer {
-    settings: Settings,
-    book: Arc<Book>,
+    settings: ObeySettings,
+    accounts: Arc<AccountTable>,
 }
 
 /// The settings of a layer.
 #[derive(Clone)]
-pub(super) struct Settings {
-    pub(super) patience: Patience,
+pub(super) struct ObeySettings {
+    pub(super) waiting: WaitLimits,
     pub(super) most_keys: usize,
     pub(super) at_most: Micros,
     pub(super) spread: u8,
-    pub(super) key: Arc<KeyOf>,
+    pub(super) key: Arc<ObeyKeyFn>,
     pub(super) timer: Arc<dyn Timer>,
 }
 
 /// What a layer's services share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) settings: Settings,
-    pub(super) ear: Ear,
-    pub(super) book: Arc<Book>,
+pub(super) struct ObeyCore {
+    pub(super) settings: ObeySettings,
+    pub(super) reader: LimitReader,
+    pub(super) accounts: Arc<AccountTable>,
 }
 
 impl ObeyLayer {
     /// Creates a layer that obeys the limits of each origin; a request that has to be held back fails immediately.
     pub fn new() -> Self {
-        let settings = Settings {
-            patience: Patience { longest: Micros::ZERO, most_waiting: 1_000 },
+        let settings = ObeySettings {
+            waiting: WaitLimits { longest: Micros::ZERO, most_waiting: 1_000 },
             most_keys: 1_024,
             at_most: Micros::from_secs(3_600),
             spread: 0,
             key: Arc::new(origin),
             timer: Arc::new(TokioTimer::new()),
         };
-        Self { settings, book: Arc::default() }
+        Self { settings, accounts: Arc::default() }
     }
 
     /// Sets how long a request may be held back before it is sent. A request that would have to wait longer fails
     /// as soon as that is known. The default is zero, with which no request waits.
     pub fn longest(mut self, longest: Duration) -> Self {
-        self.settings.patience.longest = longest.into();
+        self.settings.waiting.longest = longest.into();
         self
     }
 
     /// Sets how many requests of one key may wait. The default is 1,000. Any further request fails immediately.
     pub fn most_waiting(mut self, most: usize) -> Self {
-        self.settings.patience.most_waiting = most;
+        self.settings.waiting.most_waiting = most;
         self
     }
 
@@ -120,7 +120,7 @@ impl ObeyLayer {
 
     /// Returns how many keys are remembered now.
     pub fn keys(&self) -> usize {
-        self.book.len()
+        self.accounts.len()
     }
 }
 
@@ -131,19 +131,19 @@ impl Default for ObeyLayer {
 }
 
 impl<S> Layer<S> for ObeyLayer {
-    type Service = Obey<S>;
+    type Service = ObeyService<S>;
 
-    fn layer(&self, inner: S) -> Obey<S> {
+    fn layer(&self, inner: S) -> ObeyService<S> {
         let settings = self.settings.clone();
-        let ear = Ear::new(settings.at_most, settings.spread);
-        Obey::new(inner, Arc::new(Shared { settings, ear, book: Arc::clone(&self.book) }))
+        let reader = LimitReader::new(settings.at_most, settings.spread);
+        ObeyService::new(inner, Arc::new(ObeyCore { settings, reader, accounts: Arc::clone(&self.accounts) }))
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for ObeySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told = f.debug_struct("Settings");
-        told.field("patience", &self.patience).field("most_keys", &self.most_keys);
-        told.field("at_most", &self.at_most).field("spread", &self.spread).finish_non_exhaustive()
+        let mut shown = f.debug_struct("ObeySettings");
+        shown.field("waiting", &self.waiting).field("most_keys", &self.most_keys);
+        shown.field("at_most", &self.at_most).field("spread", &self.spread).finish_non_exhaustive()
     }
 }

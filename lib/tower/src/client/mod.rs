@@ -53,30 +53,30 @@
 //! | `layer.rs` | the layer and its settings |
 //! | `service.rs` | the service |
 //! | `future.rs` | a request: it waits, is sent, and its answer is recorded |
-//! | `hear.rs` | what a response reports, with waits rounded, spread and bounded |
+//! | `limit_reader.rs` | what a response reports, with waits rounded, spread and bounded |
 //! | `origin.rs` | the origin, under whose limits a request falls by default |
-//! | `book.rs` | the accounts of all keys, bounded |
+//! | `accounts.rs` | the accounts of all keys, bounded |
 //! | `account.rs` | one key: what is known and which requests wait, under a lock |
-//! | `known.rs` | what is known of one key, and whether a request may be sent; the rules |
+//! | `tracker.rs` | what is known of one key, and whether a request may be sent; the rules |
 //! | `limit.rs` | one limit, derived from answers whose order is unknown |
 //! | `opening.rs` | how a line begins to move after a hold |
 //! | `error.rs` | the reason why a request has no answer |
 
 mod account;
-mod book;
+mod accounts;
 mod error;
 mod future;
-mod hear;
-mod known;
 mod layer;
 mod limit;
+mod limit_reader;
 mod opening;
 mod origin;
 mod service;
 #[cfg(test)]
 mod tests;
+mod tracker;
 
 pub use error::ObeyError;
 pub use future::ObeyFuture;
 pub use layer::ObeyLayer;
-pub use service::Obey;
+pub use service::ObeyService;

@@ -7,25 +7,25 @@ use http::{Request, Response};
 use tollgate_kernel::MAX_KEY;
 use tower_service::Service;
 
-use super::account::Entered;
+use super::account::ObeyArrival;
 use super::error::ObeyError;
-use super::future::{ObeyFuture, Place};
-use super::layer::Shared;
+use super::future::{ObeyFuture, PendingSend};
+use super::layer::ObeyCore;
 
 /// A client that complies with the limits that the called services report; made by [`ObeyLayer`](super::ObeyLayer).
 #[derive(Clone, Debug)]
-pub struct Obey<S> {
+pub struct ObeyService<S> {
     inner: S,
-    shared: Arc<Shared>,
+    core: Arc<ObeyCore>,
 }
 
-impl<S> Obey<S> {
-    pub(super) fn new(inner: S, shared: Arc<Shared>) -> Self {
-        Self { inner, shared }
+impl<S> ObeyService<S> {
+    pub(super) fn new(inner: S, core: Arc<ObeyCore>) -> Self {
+        Self { inner, core }
     }
 }
 
-impl<S, B, R> Service<Request<B>> for Obey<S>
+impl<S, B, R> Service<Request<B>> for ObeyService<S>
 where
     S: Service<Request<B>, Response = Response<R>> + Clone,
 {
@@ -38,25 +38,25 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let settings = &self.shared.settings;
+        let settings = &self.core.settings;
         let (parts, body) = request.into_parts();
         let key = (settings.key)(&parts).filter(|key| key.len() <= MAX_KEY);
         let request = Request::from_parts(parts, body);
         let Some(key) = key else {
-            return ObeyFuture::sent(self.inner.call(request), None, &self.shared);
+            return ObeyFuture::sent(self.inner.call(request), None, &self.core);
         };
         let now = settings.timer.now();
-        let (account, entered) = self.shared.book.enter(&key, settings.most_keys, settings.patience, now);
+        let (account, entered) = self.core.accounts.enter(&key, settings.most_keys, settings.waiting, now);
         match entered {
-            Entered::Go(ticket) => ObeyFuture::sent(self.inner.call(request), Some(ticket), &self.shared),
-            Entered::Wait(number, deadline) => {
+            ObeyArrival::Go(in_flight) => ObeyFuture::sent(self.inner.call(request), Some(in_flight), &self.core),
+            ObeyArrival::Wait(number, deadline) => {
                 // The waiting request keeps the service that was polled ready; its clone stays here, to be polled
                 // ready later.
                 let clone = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, clone);
-                ObeyFuture::waiting(ready, request, Place::new(account, number, deadline), &self.shared)
+                ObeyFuture::waiting(ready, request, PendingSend::new(account, number, deadline), &self.core)
             }
-            Entered::Turned(turned) => ObeyFuture::turned(turned, &self.shared),
+            ObeyArrival::Refused(refusal) => ObeyFuture::refused(refusal, &self.core),
         }
     }
 }

@@ -7,31 +7,31 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::rules::InFlight;
+use super::rules::RequestPermit;
 use crate::body::GateBody;
 
 pin_project! {
     /// The body of the service's response, passed through frame by frame, or of the layer's own response.
     #[derive(Debug)]
-    pub struct PermittedBody<B> {
+    pub struct ConcurrencyBody<B> {
         #[pin]
         body: GateBody<B>,
-        // Declared after the body, so that the place is held until the body has been dropped.
-        in_flight: Option<InFlight>,
+        // Declared after the body, so that the permit is held until the body has been dropped.
+        permit: Option<RequestPermit>,
     }
 }
 
-impl<B> PermittedBody<B> {
-    pub(crate) fn service(body: B, in_flight: Option<InFlight>) -> Self {
-        Self { body: GateBody::service(body), in_flight }
+impl<B> ConcurrencyBody<B> {
+    pub(crate) fn from_service(body: B, permit: Option<RequestPermit>) -> Self {
+        Self { body: GateBody::from_service(body), permit }
     }
 
-    pub(crate) fn own(bytes: Bytes) -> Self {
-        Self { body: GateBody::own(bytes), in_flight: None }
+    pub(crate) fn from_layer(bytes: Bytes) -> Self {
+        Self { body: GateBody::from_layer(bytes), permit: None }
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for PermittedBody<B> {
+impl<B: Body<Data = Bytes>> Body for ConcurrencyBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -39,7 +39,7 @@ impl<B: Body<Data = Bytes>> Body for PermittedBody<B> {
         let this = self.project();
         let frame = ready!(this.body.poll_frame(context));
         if !matches!(frame, Some(Ok(_))) {
-            *this.in_flight = None;
+            *this.permit = None;
         }
         Poll::Ready(frame)
     }

@@ -9,19 +9,19 @@ use tollgate_kernel::{PolicyError, is_word};
 use tollgate_permits::Concurrency;
 use tower_layer::Layer;
 
-use super::rules::{Busy, Rules};
-use super::service::Permitted;
+use super::rules::{ConcurrencyRefusal, ConcurrencyRules};
+use super::service::ConcurrencyService;
 use crate::key::{ClientIp, Key};
-use crate::log::Log;
+use crate::log::FailureLog;
 
 /// A layer that limits how many requests of a key are in flight.
 ///
 /// ```
 /// use tollgate_permits::Concurrency;
-/// use tollgate_tower::{Header, concurrency::ConcurrencyLayer, skip};
+/// use tollgate_tower::{HeaderKey, concurrency::ConcurrencyLayer, skip};
 ///
 /// let layer = ConcurrencyLayer::new(Concurrency::memory(4)?)
-///     .key(Header::new("x-api-key")?)
+///     .key(HeaderKey::new("x-api-key")?)
 ///     .skip(skip::paths(["/healthz"]))
 ///     .unavailable();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -29,13 +29,13 @@ use crate::log::Log;
 #[derive(Clone)]
 #[must_use = "a layer limits nothing by itself"]
 pub struct ConcurrencyLayer {
-    rules: Rules,
+    rules: ConcurrencyRules,
 }
 
 impl ConcurrencyLayer {
     /// Creates a layer that applies this limit to the requests of each peer's address.
     pub fn new(concurrency: Concurrency) -> Self {
-        Self { rules: Rules::new(concurrency, Arc::new(ClientIp::peer())) }
+        Self { rules: ConcurrencyRules::new(concurrency, Arc::new(ClientIp::peer())) }
     }
 
     /// Sets the key under which a request is counted. The default is the peer's address.
@@ -53,7 +53,7 @@ impl ConcurrencyLayer {
         Ok(self)
     }
 
-    /// Answers 503 instead of 429 when all places are taken: for limits that protect an overloaded service rather
+    /// Answers 503 instead of 429 when all permits are taken: for limits that protect an overloaded service rather
     /// than restrict a single client.
     pub fn unavailable(mut self) -> Self {
         self.rules.unavailable = true;
@@ -66,8 +66,11 @@ impl ConcurrencyLayer {
         self
     }
 
-    /// Sets the response when all places are taken. The default is [`Busy::response`].
-    pub fn respond(mut self, respond: impl Fn(&Busy<'_>) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+    /// Sets the response when all permits are taken. The default is [`ConcurrencyRefusal::response`].
+    pub fn respond(
+        mut self,
+        respond: impl Fn(&ConcurrencyRefusal<'_>) -> Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
         self.rules.respond = Some(Arc::new(respond));
         self
     }
@@ -86,7 +89,7 @@ impl ConcurrencyLayer {
 
     /// Sets the level at which failures are logged; `None` turns logging off. The default is error.
     pub fn log(mut self, level: impl Into<Option<tracing::Level>>) -> Self {
-        self.rules.log = Log::at(level.into());
+        self.rules.log = FailureLog::at(level.into());
         self
     }
 
@@ -96,8 +99,8 @@ impl ConcurrencyLayer {
         self
     }
 
-    /// Puts an [`InFlight`](super::InFlight) into the extensions of requests that pass, for services that continue
-    /// after their response, or need to know whether the place is lost.
+    /// Puts a [`RequestPermit`](super::RequestPermit) into the extensions of requests that pass, for services that
+    /// continue after their response, or need to know whether the permit is lost.
     pub fn tell_service(mut self) -> Self {
         self.rules.tell_service = true;
         self
@@ -105,10 +108,10 @@ impl ConcurrencyLayer {
 }
 
 impl<S> Layer<S> for ConcurrencyLayer {
-    type Service = Permitted<S>;
+    type Service = ConcurrencyService<S>;
 
-    fn layer(&self, service: S) -> Permitted<S> {
-        Permitted::new(service, Arc::new(self.rules.clone()))
+    fn layer(&self, service: S) -> ConcurrencyService<S> {
+        ConcurrencyService::new(service, Arc::new(self.rules.clone()))
     }
 }
 

@@ -1,5 +1,5 @@
 //! Limits on the number of requests of a key in flight: a layer that holds a permit from a request's head to the
-//! end of its response's body. The place is freed however the request ends: by its end, a client that disconnects,
+//! end of its response's body. The permit is freed however the request ends: by its end, a client that disconnects,
 //! or a panic.
 //!
 //! ```
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A connection that a service upgrades, as for websockets, outlives the response: such a service must keep the
-//! [`InFlight`] of its request.
+//! [`RequestPermit`] of its request.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -28,8 +28,8 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-pub use body::PermittedBody;
+pub use body::ConcurrencyBody;
 pub use layer::ConcurrencyLayer;
-pub use rules::{Busy, InFlight};
-pub use service::{Permitted, PermittedFuture};
+pub use rules::{ConcurrencyRefusal, RequestPermit};
+pub use service::{ConcurrencyFuture, ConcurrencyService};
 pub use tollgate_permits::Concurrency;

@@ -15,10 +15,11 @@ use tollgate::redis::Redis;
 use tollgate_kernel::OnError;
 use tollgate_kit::Server;
 use tollgate_permits::Concurrency;
+use tollgate_random::Rng;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use super::*;
-use crate::{GateLayer, Header, by, skip};
+use crate::{GateLayer, HeaderKey, key_fn, skip};
 
 type Body = BoxBody<Bytes, Infallible>;
 type Frames = mpsc::UnboundedSender<Result<Frame<Bytes>, Infallible>>;
@@ -28,8 +29,8 @@ fn limit(most: u32) -> (Concurrency, ConcurrencyLayer) {
     (concurrency.clone(), ConcurrencyLayer::new(concurrency).key(api_key()))
 }
 
-fn api_key() -> Header {
-    Header::new("x-api-key").unwrap()
+fn api_key() -> HeaderKey {
+    HeaderKey::new("x-api-key").unwrap()
 }
 
 fn request() -> Request<Empty<Bytes>> {
@@ -214,11 +215,11 @@ async fn some_requests_pass_untouched_and_some_have_no_key() {
     assert!(passes(switched).await);
     assert!(passes(layer.clone().skip(skip::paths(["/x"]))).await);
 
-    let other = layer.clone().key(Header::new("x-other").unwrap());
+    let other = layer.clone().key(HeaderKey::new("x-other").unwrap());
     let refused = other.layer(answers()).oneshot(request()).await.unwrap();
     assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
     assert!(passes(other.log(None).pass_without_key()).await);
-    let empty = layer.key(by(|_| Some(String::new())));
+    let empty = layer.key(key_fn(|_| Some(String::new())));
     assert_eq!(empty.layer(answers()).oneshot(request()).await.unwrap().status(), StatusCode::BAD_REQUEST);
     drop(taken);
 }
@@ -228,7 +229,7 @@ async fn a_service_that_goes_on_keeps_its_place() {
     let (concurrency, layer) = limit(1);
     let (kept, mut keeps) = mpsc::unbounded_channel();
     let upgrades = service_fn(move |request: Request<Empty<Bytes>>| {
-        kept.send(request.extensions().get::<InFlight>().cloned()).unwrap();
+        kept.send(request.extensions().get::<RequestPermit>().cloned()).unwrap();
         std::future::ready(Ok::<_, Infallible>(text("")))
     });
     drop(layer.clone().tell_service().layer(upgrades.clone()).oneshot(request()).await.unwrap());
@@ -317,10 +318,9 @@ async fn requests_dropped_at_any_moment_lose_no_place() {
     });
     // The numbers of requests that completed, were refused, and were dropped.
     let counts: Arc<[AtomicU32; 3]> = Arc::default();
-    let (mut tasks, mut random) = (tokio::task::JoinSet::new(), 1_u64);
+    let (mut tasks, mut rng) = (tokio::task::JoinSet::new(), Rng::new(1));
     for _ in 0..10_000 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let (polls, service, counts) = (random >> 60, layer.layer(works), counts.clone());
+        let (polls, service, counts) = (rng.below(16), layer.layer(works), counts.clone());
         tasks.spawn(async move {
             let mut asked = Box::pin(async {
                 let response = service.oneshot(request()).await.unwrap();

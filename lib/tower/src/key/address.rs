@@ -64,18 +64,18 @@ impl Key for ClientIp {
 
 #[inline]
 fn peer(parts: &Parts) -> Result<IpAddr, KeyError> {
-    let known = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+    let address = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
     #[cfg(feature = "axum")]
-    let known = known.or_else(|| {
-        let told = parts.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>();
-        told.map(|told| told.0.ip())
+    let address = address.or_else(|| {
+        let info = parts.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>();
+        info.map(|info| info.0.ip())
     });
     #[cfg(feature = "grpc")]
-    let known = known.or_else(|| {
-        let told = parts.extensions.get::<tonic::transport::server::TcpConnectInfo>();
-        told.and_then(tonic::transport::server::TcpConnectInfo::remote_addr).map(|peer| peer.ip())
+    let address = address.or_else(|| {
+        let info = parts.extensions.get::<tonic::transport::server::TcpConnectInfo>();
+        info.and_then(tonic::transport::server::TcpConnectInfo::remote_addr).map(|peer| peer.ip())
     });
-    known.ok_or_else(no_peer)
+    address.ok_or_else(no_peer)
 }
 
 #[cold]

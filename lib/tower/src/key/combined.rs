@@ -6,23 +6,23 @@ use super::{Key, KeyBuf, KeyError};
 
 /// A key with a fallback for requests that lack what the first is made of: see [`Key::or`].
 #[derive(Clone, Copy, Debug)]
-pub struct Or<A, B>(pub(super) A, pub(super) B);
+pub struct FallbackKey<A, B>(pub(super) A, pub(super) B);
 
-impl<A: Key, B: Key> Key for Or<A, B> {
+impl<A: Key, B: Key> Key for FallbackKey<A, B> {
     fn write(&self, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError> {
-        let begun = key.len();
+        let start = key.len();
         match self.0.write(parts, key) {
             Err(KeyError::Missing(_)) => {
-                key.cut(begun);
+                key.truncate(start);
                 self.1.write(parts, key)
             }
-            done => done,
+            result => result,
         }
     }
 }
 
 /// Appends what `part` writes, with `|` and `\` escaped.
-fn escaped(part: &dyn Key, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError> {
+fn write_escaped(part: &dyn Key, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError> {
     let mut value = KeyBuf::new();
     part.write(parts, &mut value)?;
     for piece in value.as_bytes().chunk_by(|before, after| ![before, after].iter().any(|b| matches!(b, b'|' | b'\\'))) {
@@ -35,14 +35,14 @@ fn escaped(part: &dyn Key, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyErr
 }
 
 macro_rules! tuples {
-    ($($name:ident $place:tt),+) => {
+    ($($name:ident $index:tt),+) => {
         /// All parts, joined by `|`.
         impl<First: Key, $($name: Key),+> Key for (First, $($name),+) {
             fn write(&self, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError> {
-                escaped(&self.0, parts, key)?;
+                write_escaped(&self.0, parts, key)?;
                 $(
                     key.push(b"|")?;
-                    escaped(&self.$place, parts, key)?;
+                    write_escaped(&self.$index, parts, key)?;
                 )+
                 Ok(())
             }

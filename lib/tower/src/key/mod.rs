@@ -22,8 +22,8 @@ use http::request::Parts;
 use tollgate_kernel::MAX_KEY;
 
 pub use address::{ClientIp, Peer};
-pub use combined::Or;
-pub use parts::{By, Extension, Header, Path, Token, by};
+pub use combined::FallbackKey;
+pub use parts::{ExtensionKey, HeaderKey, KeyFn, PathKey, TokenKey, key_fn};
 
 /// Makes the key of a request.
 pub trait Key: Send + Sync + 'static {
@@ -32,11 +32,11 @@ pub trait Key: Send + Sync + 'static {
     fn write(&self, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError>;
 
     /// Returns this key, with `other` as the fallback for requests that lack what this one is made of.
-    fn or<K: Key>(self, other: K) -> Or<Self, K>
+    fn or<K: Key>(self, other: K) -> FallbackKey<Self, K>
     where
         Self: Sized,
     {
-        Or(self, other)
+        FallbackKey(self, other)
     }
 }
 
@@ -89,7 +89,7 @@ impl KeyBuf {
     }
 
     /// Truncates the key to `len` bytes.
-    pub(crate) fn cut(&mut self, len: usize) {
+    pub(crate) fn truncate(&mut self, len: usize) {
         if len >= self.len {
             return;
         }

@@ -11,18 +11,18 @@ use super::{Key, KeyBuf, KeyError};
 /// The key `header:x-api-key:VALUE`. The header must occur once: of several, the application might read a different
 /// one than this layer.
 #[derive(Clone, Debug)]
-pub struct Header(HeaderName);
+pub struct HeaderKey(HeaderName);
 
-impl Header {
+impl HeaderKey {
     /// Creates a key from the header of this name.
     pub fn new(name: &str) -> Result<Self, InvalidHeaderName> {
         Ok(Self(HeaderName::try_from(name)?))
     }
 }
 
-impl Key for Header {
+impl Key for HeaderKey {
     fn write(&self, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError> {
-        let value = only(parts, &self.0)?;
+        let value = single_header(parts, &self.0)?;
         key.push(b"header:")?;
         key.push(self.0.as_str().as_bytes())?;
         key.push(b":")?;
@@ -33,18 +33,18 @@ impl Key for Header {
 /// The key `token:VALUE` of an `Authorization: Bearer VALUE`. The token is not verified: put the layer behind the
 /// one that verifies it, or limit addresses too, since any client can invent tokens.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Token(());
+pub struct TokenKey(());
 
-impl Token {
+impl TokenKey {
     /// Creates a key from the bearer token.
     pub fn bearer() -> Self {
         Self(())
     }
 }
 
-impl Key for Token {
+impl Key for TokenKey {
     fn write(&self, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError> {
-        let value = only(parts, &AUTHORIZATION)?.as_bytes();
+        let value = single_header(parts, &AUTHORIZATION)?.as_bytes();
         let (scheme, token) = value.split_at_checked(7).unwrap_or((value, b""));
         let token = token.trim_ascii();
         if !scheme.eq_ignore_ascii_case(b"bearer ") || token.is_empty() {
@@ -58,11 +58,11 @@ impl Key for Token {
 /// The key `path:/v1/users`: the path of the request, or its first segments. Without a bound on the segments the
 /// client chooses the key, so combine it with one that identifies the client.
 #[derive(Clone, Copy, Debug)]
-pub struct Path {
+pub struct PathKey {
     segments: usize,
 }
 
-impl Path {
+impl PathKey {
     /// Uses the whole path.
     pub fn whole() -> Self {
         Self { segments: usize::MAX }
@@ -74,7 +74,7 @@ impl Path {
     }
 }
 
-impl Key for Path {
+impl Key for PathKey {
     fn write(&self, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError> {
         let path = parts.uri.path();
         let end = path.match_indices('/').nth(self.segments).map_or(path.len(), |(end, _)| end);
@@ -84,28 +84,28 @@ impl Key for Path {
 }
 
 /// A key made of an extension of the request, which a layer before this one inserted: a user, a tenant.
-pub struct Extension<T>(PhantomData<fn() -> T>);
+pub struct ExtensionKey<T>(PhantomData<fn() -> T>);
 
-impl<T> Extension<T> {
+impl<T> ExtensionKey<T> {
     /// Creates a key from the bytes of the extension of this type.
     pub fn new() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<T> Default for Extension<T> {
+impl<T> Default for ExtensionKey<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> fmt::Debug for Extension<T> {
+impl<T> fmt::Debug for ExtensionKey<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Extension<{}>", std::any::type_name::<T>())
     }
 }
 
-impl<T: AsRef<[u8]> + Send + Sync + 'static> Key for Extension<T> {
+impl<T: AsRef<[u8]> + Send + Sync + 'static> Key for ExtensionKey<T> {
     fn write(&self, parts: &Parts, key: &mut KeyBuf) -> Result<(), KeyError> {
         let missing = || KeyError::Setup(format!("expected an extension {}", std::any::type_name::<T>()));
         let value = parts.extensions.get::<T>().ok_or_else(missing)?;
@@ -114,25 +114,25 @@ impl<T: AsRef<[u8]> + Send + Sync + 'static> Key for Extension<T> {
     }
 }
 
-/// A key made by a function: see [`by`].
+/// A key made by a function: see [`key_fn`].
 #[derive(Clone, Copy, Debug)]
-pub struct By<F>(F);
+pub struct KeyFn<F>(F);
 
 /// Creates a key from the bytes that `make` returns, unchanged; `None` means that the request lacks what the key is
 /// made of.
 ///
 /// ```
-/// let tenant = tollgate_tower::by(|parts: &http::request::Parts| parts.uri.host().map(str::to_owned));
+/// let tenant = tollgate_tower::key_fn(|parts: &http::request::Parts| parts.uri.host().map(str::to_owned));
 /// ```
-pub fn by<F, K>(make: F) -> By<F>
+pub fn key_fn<F, K>(make: F) -> KeyFn<F>
 where
     F: Fn(&Parts) -> Option<K> + Send + Sync + 'static,
     K: AsRef<[u8]>,
 {
-    By(make)
+    KeyFn(make)
 }
 
-impl<F, K> Key for By<F>
+impl<F, K> Key for KeyFn<F>
 where
     F: Fn(&Parts) -> Option<K> + Send + Sync + 'static,
     K: AsRef<[u8]>,
@@ -144,7 +144,7 @@ where
     }
 }
 
-fn only<'a>(parts: &'a Parts, name: &HeaderName) -> Result<&'a HeaderValue, KeyError> {
+fn single_header<'a>(parts: &'a Parts, name: &HeaderName) -> Result<&'a HeaderValue, KeyError> {
     let mut values = parts.headers.get_all(name).iter().filter(|value| !value.is_empty());
     match (values.next(), values.next()) {
         (Some(value), None) => Ok(value),

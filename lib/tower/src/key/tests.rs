@@ -2,6 +2,7 @@
 
 use http::Request;
 use tollgate_http::Proxies;
+use tollgate_random::Rng;
 
 use super::*;
 
@@ -27,14 +28,14 @@ fn every_kind_of_key_says_what_it_is() {
     let request = parts("/users/42/posts?x=1", &[("x-api-key", "k1"), ("authorization", "Bearer t1")]);
     let rows: [(&dyn Key, &str); 9] = [
         (&ClientIp::peer(), "address:203.0.113.7"),
-        (&Header::new("X-Api-Key").unwrap(), "header:x-api-key:k1"),
-        (&Token::bearer(), "token:t1"),
-        (&Path::whole(), "path:/users/42/posts"),
-        (&Path::segments(1), "path:/users"),
-        (&Path::segments(2), "path:/users/42"),
-        (&Extension::<String>::new(), "extension:alice"),
-        (&by(|parts: &Parts| parts.uri.query().map(str::to_owned)), "x=1"),
-        (&(ClientIp::peer(), Path::segments(1), Token::bearer()), "address:203.0.113.7|path:/users|token:t1"),
+        (&HeaderKey::new("X-Api-Key").unwrap(), "header:x-api-key:k1"),
+        (&TokenKey::bearer(), "token:t1"),
+        (&PathKey::whole(), "path:/users/42/posts"),
+        (&PathKey::segments(1), "path:/users"),
+        (&PathKey::segments(2), "path:/users/42"),
+        (&ExtensionKey::<String>::new(), "extension:alice"),
+        (&key_fn(|parts: &Parts| parts.uri.query().map(str::to_owned)), "x=1"),
+        (&(ClientIp::peer(), PathKey::segments(1), TokenKey::bearer()), "address:203.0.113.7|path:/users|token:t1"),
     ];
     for (kind, told) in rows {
         assert_eq!(key(kind, &request).unwrap(), told);
@@ -44,12 +45,12 @@ fn every_kind_of_key_says_what_it_is() {
 #[test]
 fn a_missing_part_is_the_requests_fault_and_another_key_may_take_its_place() {
     let request = parts("/", &[]);
-    let header = || Header::new("x-api-key").unwrap();
+    let header = || HeaderKey::new("x-api-key").unwrap();
     assert!(matches!(key(&header(), &request), Err(KeyError::Missing(_))));
-    assert!(matches!(key(&Token::bearer(), &request), Err(KeyError::Missing(_))));
+    assert!(matches!(key(&TokenKey::bearer(), &request), Err(KeyError::Missing(_))));
     assert_eq!(key(&header().or(ClientIp::peer()), &request).unwrap(), "address:203.0.113.7");
     assert_eq!(
-        key(&(Path::whole(), header().or(Token::bearer()).or(ClientIp::peer())), &request).unwrap(),
+        key(&(PathKey::whole(), header().or(TokenKey::bearer()).or(ClientIp::peer())), &request).unwrap(),
         "path:/|address:203.0.113.7"
     );
     // Of two headers, the application may read a different one than this layer.
@@ -57,14 +58,14 @@ fn a_missing_part_is_the_requests_fault_and_another_key_may_take_its_place() {
     assert!(matches!(key(&header(), &twice), Err(KeyError::Missing(_))));
     for wrong in ["Basic abc", "Bearer", "Bearer ", "bearer\tx", "é"] {
         let request = parts("/", &[("authorization", wrong)]);
-        assert!(matches!(key(&Token::bearer(), &request), Err(KeyError::Missing(_))), "{wrong}");
+        assert!(matches!(key(&TokenKey::bearer(), &request), Err(KeyError::Missing(_))), "{wrong}");
     }
-    assert_eq!(key(&Token::bearer(), &parts("/", &[("authorization", "bEARER  x ")])).unwrap(), "token:x");
+    assert_eq!(key(&TokenKey::bearer(), &parts("/", &[("authorization", "bEARER  x ")])).unwrap(), "token:x");
 }
 
 #[test]
 fn no_two_combinations_have_one_key() {
-    let pair = || (Header::new("a").unwrap(), Header::new("b").unwrap());
+    let pair = || (HeaderKey::new("a").unwrap(), HeaderKey::new("b").unwrap());
     let values = ["x", "x|", "|x", "\\", "\\|", "|", "x\\", "x|header:b:y", "\\\\|"];
     let mut seen = std::collections::HashMap::new();
     for a in values {
@@ -80,14 +81,14 @@ fn no_two_combinations_have_one_key() {
 #[test]
 fn combinations_are_joined_as_the_servers_are() {
     let request = parts("/", &[("a", "x|y\\z"), ("b", "||")]);
-    let written = key(&(Header::new("a").unwrap(), Header::new("b").unwrap()), &request).unwrap();
+    let written = key(&(HeaderKey::new("a").unwrap(), HeaderKey::new("b").unwrap()), &request).unwrap();
     assert_eq!(written, r"header:a:x\|y\\z|header:b:\|\|");
 }
 
 #[test]
 fn keys_are_as_long_as_they_may_be_and_no_longer() {
     let longest = "x".repeat(MAX_KEY - "header:k:".len());
-    let header = Header::new("k").unwrap();
+    let header = HeaderKey::new("k").unwrap();
     assert_eq!(key(&header, &parts("/", &[("k", &longest)])).unwrap().len(), MAX_KEY);
     assert_eq!(key(&header, &parts("/", &[("k", &format!("{longest}x"))])), Err(KeyError::TooLong));
 }
@@ -97,7 +98,7 @@ fn without_the_peers_address_the_service_is_put_together_wrongly() {
     let bare = Request::new(()).into_parts().0;
     let Err(KeyError::Setup(hint)) = key(&ClientIp::peer(), &bare) else { panic!("expected a hint") };
     assert!(hint.contains("into_make_service_with_connect_info"), "{hint}");
-    assert!(matches!(key(&Extension::<Vec<u8>>::new(), &bare), Err(KeyError::Setup(_))));
+    assert!(matches!(key(&ExtensionKey::<Vec<u8>>::new(), &bare), Err(KeyError::Setup(_))));
 }
 
 #[test]
@@ -112,20 +113,16 @@ fn addresses_behind_proxies_and_networks() {
 
 #[test]
 fn a_key_is_whole_wherever_it_is_kept() {
-    let mut seed = 7_u64;
-    let mut draw = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
+    let mut rng = Rng::new(7);
     for case in 0..2_000 {
         let (mut key, mut whole) = (KeyBuf::new(), Vec::new());
-        for _ in 0..draw(12) {
-            if draw(4) == 0 {
-                let len = draw(whole.len() + 2);
-                key.cut(len);
+        for _ in 0..rng.below(12) {
+            if rng.one_in(4) {
+                let len = rng.index(whole.len() + 2);
+                key.truncate(len);
                 whole.truncate(len);
             }
-            let part = vec![draw(256) as u8; draw(140)];
+            let part = vec![rng.next_u64() as u8; rng.index(140)];
             let fits = whole.len() + part.len() <= MAX_KEY;
             assert_eq!(key.push(&part), if fits { Ok(()) } else { Err(KeyError::TooLong) }, "case {case}");
             if fits {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 /// The lengths of all rows, in order.
 #[derive(Default)]
-pub(super) struct Lengths(BTreeSet<(usize, usize)>);
+pub(super) struct RowLengths(BTreeSet<(usize, usize)>);
 
-impl Lengths {
+impl RowLengths {
     /// Changes the length of a row from `before` to `now`; a row of length 0 does not exist.
     pub(super) fn change(&mut self, row: usize, before: usize, now: usize) {
         // Inserting first keeps the set from becoming empty in between and freeing its node.

@@ -10,23 +10,23 @@ use std::task::Waker;
 use slab::Slab;
 use tollgate_kernel::Timestamp;
 
-use super::lengths::Lengths;
+use super::lengths::RowLengths;
 
 /// The number of waiters whose memory may be kept when the queue becomes empty.
 const KEEP: usize = 64;
 
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct LineQueue {
     /// The row of a key. Clients choose keys, so the map's hash has a random seed.
     keys: HashMap<Arc<[u8]>, usize>,
-    rows: Slab<Row>,
+    rows: Slab<WaiterRow>,
     waiters: Slab<Waiter>,
-    lengths: Lengths,
+    lengths: RowLengths,
     /// How many waiters have ever arrived.
-    came: u64,
+    arrivals: u64,
 }
 
-struct Row {
+struct WaiterRow {
     key: Arc<[u8]>,
     last: usize,
     length: usize,
@@ -42,7 +42,7 @@ struct Waiter {
     waker: Option<Waker>,
 }
 
-/// A waiter's reference to its place.
+/// A waiter's reference to its position in the queue.
 #[derive(Clone, Copy)]
 pub(super) struct Ticket {
     slot: usize,
@@ -53,24 +53,26 @@ pub(super) struct Ticket {
     pub(super) leads: bool,
 }
 
-/// Whose turn it is.
+/// The status of a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    Own,
-    Others,
-    /// The waiter no longer has a place: it was displaced, or its deadline passed.
+pub(super) enum WaiterStatus {
+    /// It is the first of its key.
+    Head,
+    /// Other waiters of its key are before it.
+    Waiting,
+    /// The waiter no longer has a position: it was displaced, or its deadline passed.
     Gone,
 }
 
 /// Wakers that have left the queue. `wake` is to be woken; both are to be dropped outside the lock.
 #[derive(Default)]
-#[must_use = "who is not woken waits for ever"]
-pub(super) struct Out {
+#[must_use = "a waiter that is not woken waits forever"]
+pub(super) struct ReleasedWakers {
     pub(super) wake: Option<Waker>,
     pub(super) forget: Option<Waker>,
 }
 
-impl Queue {
+impl LineQueue {
     pub(super) fn waiting(&self) -> usize {
         self.waiters.len()
     }
@@ -90,36 +92,35 @@ impl Queue {
         until: Timestamp,
         most: usize,
         most_a_key: usize,
-    ) -> Option<(Ticket, Out)> {
+    ) -> Option<(Ticket, ReleasedWakers)> {
         let row = self.keys.get(key).copied();
         let length = row.and_then(|row| self.rows.get(row)).map_or(0, |row| row.length);
         if length >= most_a_key {
             return None;
         }
-        let out = if self.waiters.len() < most { Out::default() } else { self.displace(length)? };
-        Some((self.append(row, key, until), out))
+        let wakers = if self.waiters.len() < most { ReleasedWakers::default() } else { self.displace(length)? };
+        Some((self.append(row, key, until), wakers))
     }
 
-    /// Returns whose turn it is, from the view of this waiter. If it is not its own, `waker` is woken when that
-    /// changes.
-    pub(super) fn turn(&mut self, ticket: &Ticket, waker: &Waker) -> (Turn, Option<Waker>) {
+    /// Returns the status of this waiter. If it waits behind others, `waker` is woken when that changes.
+    pub(super) fn status(&mut self, ticket: &Ticket, waker: &Waker) -> (WaiterStatus, Option<Waker>) {
         let Some(waiter) = self.waiters.get_mut(ticket.slot).filter(|waiter| waiter.number == ticket.number) else {
-            return (Turn::Gone, None);
+            return (WaiterStatus::Gone, None);
         };
         if waiter.before.is_none() {
-            return (Turn::Own, waiter.waker.take());
+            return (WaiterStatus::Head, waiter.waker.take());
         }
         match &waiter.waker {
-            Some(known) if known.will_wake(waker) => (Turn::Others, None),
-            _ => (Turn::Others, waiter.waker.replace(waker.clone())),
+            Some(known) if known.will_wake(waker) => (WaiterStatus::Waiting, None),
+            _ => (WaiterStatus::Waiting, waiter.waker.replace(waker.clone())),
         }
     }
 
     /// Gives up a place, if the waiter still has one. If it was the head, the next waiter is returned to be woken.
-    pub(super) fn leave(&mut self, ticket: &Ticket) -> Out {
+    pub(super) fn leave(&mut self, ticket: &Ticket) -> ReleasedWakers {
         match self.waiters.get(ticket.slot) {
             Some(waiter) if waiter.number == ticket.number => self.remove(ticket.slot),
-            _ => Out::default(),
+            _ => ReleasedWakers::default(),
         }
     }
 
@@ -146,24 +147,24 @@ impl Queue {
 
     /// Displaces the last waiter of the longest row, if that row stays at least as long as the row that gains the
     /// place, whose length is `length` before: so no two keys displace each other in turn.
-    fn displace(&mut self, length: usize) -> Option<Out> {
+    fn displace(&mut self, length: usize) -> Option<ReleasedWakers> {
         let (longest, row) = self.lengths.longest()?;
         if length + 1 >= longest {
             return None;
         }
         let last = self.rows.get(row)?.last;
-        let Out { wake, forget } = self.remove(last);
+        let ReleasedWakers { wake, forget } = self.remove(last);
         // The row had at least two waiters, so its last one was not the head, and there was no waiter behind it to
         // wake.
-        Some(Out { wake: forget, forget: wake })
+        Some(ReleasedWakers { wake: forget, forget: wake })
     }
 
     fn append(&mut self, row: Option<usize>, key: &[u8], until: Timestamp) -> Ticket {
-        self.came += 1;
-        let (number, slot) = (self.came, self.waiters.vacant_key());
+        self.arrivals += 1;
+        let (number, slot) = (self.arrivals, self.waiters.vacant_key());
         let row = row.unwrap_or_else(|| {
             let key: Arc<[u8]> = key.into();
-            let row = self.rows.insert(Row { key: key.clone(), last: slot, length: 0 });
+            let row = self.rows.insert(WaiterRow { key: key.clone(), last: slot, length: 0 });
             self.keys.insert(key, row);
             row
         });
@@ -186,20 +187,20 @@ impl Queue {
         ticket
     }
 
-    fn remove(&mut self, slot: usize) -> Out {
-        let Some(gone) = self.waiters.try_remove(slot) else { return Out::default() };
-        let mut out = Out { wake: None, forget: gone.waker };
+    fn remove(&mut self, slot: usize) -> ReleasedWakers {
+        let Some(gone) = self.waiters.try_remove(slot) else { return ReleasedWakers::default() };
+        let mut wakers = ReleasedWakers { wake: None, forget: gone.waker };
         if let Some(before) = gone.before.and_then(|before| self.waiters.get_mut(before)) {
             before.after = gone.after;
         }
         if let Some(after) = gone.after.and_then(|after| self.waiters.get_mut(after)) {
             after.before = gone.before;
             if gone.before.is_none() {
-                out.wake = after.waker.take();
+                wakers.wake = after.waker.take();
             }
         }
         self.shorten(gone.row, gone.before, gone.after);
-        out
+        wakers
     }
 
     /// Removes a row's waiter that stood between these two.

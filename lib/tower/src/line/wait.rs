@@ -4,19 +4,19 @@ use std::future::Future;
 
 use tollgate_kernel::{Micros, Wait};
 
-use super::Line;
-use super::asked::{Ask, Asked, Waited};
-use super::place::{Entered, Place};
-use super::queue::Turn;
+use super::WaitLine;
+use super::position::{LineArrival, LinePosition};
+use super::question::{LineAnswer, LineOutcome, LineQuestion};
+use super::queue::WaiterStatus;
 
 /// What an answer means for a request that has some time left.
-enum Next {
+enum LineStep {
     Pass,
     Sleep(Micros),
     Refuse,
 }
 
-impl Line {
+impl WaitLine {
     /// Asks about a request under this key, and makes it wait until it fits.
     ///
     /// If no request waits under the key, `ask` is called immediately, and a request that fits does not wait.
@@ -26,51 +26,53 @@ impl Line {
     /// request whose deadline passes before its turn, because the requests before it wait long for their answers,
     /// ends at its deadline.
     ///
-    /// A request that is dropped while it waits leaves no trace, wherever it was. If it was dropped during a call
-    /// of `ask`, whatever that call charged remains charged. An error of `ask` ends only this request.
-    pub async fn wait<T, E, F, R>(&self, key: &[u8], mut ask: F) -> Result<Waited<T>, E>
+    /// A request that is dropped while it waits leaves no trace. If it was dropped during a call of `ask`, whatever
+    /// that call charged remains charged. An error of `ask` ends only this request.
+    pub async fn wait<T, E, F, R>(&self, key: &[u8], mut ask: F) -> Result<LineOutcome<T>, E>
     where
-        T: Asked,
-        F: FnMut(Ask) -> R,
+        T: LineAnswer,
+        F: FnMut(LineQuestion) -> R,
         R: Future<Output = Result<T, E>>,
     {
-        let place = match Place::enter(&self.shared, key) {
-            Entered::Behind(place) => place,
-            Entered::Full => return Ok(Waited::Full(ask(Ask::Look).await?)),
-            Entered::Alone => {
-                let answer = ask(Ask::Charge).await?;
-                let span = match Next::of(&answer, self.shared.longest) {
-                    Next::Pass => return Ok(Waited::Passed(answer)),
-                    Next::Refuse => return Ok(Waited::Refused(answer)),
-                    Next::Sleep(span) => span,
+        let position = match LinePosition::enter(&self.core, key) {
+            LineArrival::Behind(position) => position,
+            LineArrival::Full => return Ok(LineOutcome::Full(ask(LineQuestion::Look).await?)),
+            LineArrival::Alone => {
+                let answer = ask(LineQuestion::Charge).await?;
+                let span = match LineStep::of(&answer, self.core.longest) {
+                    LineStep::Pass => return Ok(LineOutcome::Passed(answer)),
+                    LineStep::Refuse => return Ok(LineOutcome::Refused(answer)),
+                    LineStep::Sleep(span) => span,
                 };
-                let Some(place) = Place::join(&self.shared, key) else { return Ok(Waited::Full(answer)) };
+                let Some(position) = LinePosition::join(&self.core, key) else {
+                    return Ok(LineOutcome::Full(answer));
+                };
                 drop(answer);
                 // Other requests may have been refused in the meantime and be in line before it.
-                if place.leads() {
-                    place.sleep(span).await;
+                if position.leads() {
+                    position.sleep(span).await;
                 }
-                place
+                position
             }
         };
-        while place.turn().await == Turn::Own {
-            let answer = place.watch(ask(Ask::Charge)).await?;
-            let span = match Next::of(&answer, place.left()) {
-                Next::Pass => return Ok(Waited::Passed(answer)),
-                Next::Refuse => return Ok(Waited::Refused(answer)),
-                Next::Sleep(span) => span,
+        while position.wait_turn().await == WaiterStatus::Head {
+            let answer = position.watch(ask(LineQuestion::Charge)).await?;
+            let span = match LineStep::of(&answer, position.time_left()) {
+                LineStep::Pass => return Ok(LineOutcome::Passed(answer)),
+                LineStep::Refuse => return Ok(LineOutcome::Refused(answer)),
+                LineStep::Sleep(span) => span,
             };
             drop(answer);
-            place.sleep(span).await;
+            position.sleep(span).await;
         }
-        let late = place.left() == Micros::ZERO;
-        let answer = ask(Ask::Look).await?;
-        Ok(if late { Waited::Late(answer) } else { Waited::Full(answer) })
+        let late = position.time_left() == Micros::ZERO;
+        let answer = ask(LineQuestion::Look).await?;
+        Ok(if late { LineOutcome::Late(answer) } else { LineOutcome::Full(answer) })
     }
 }
 
-impl Next {
-    fn of(answer: &impl Asked, left: Micros) -> Self {
+impl LineStep {
+    fn of(answer: &impl LineAnswer, left: Micros) -> Self {
         match answer.wait() {
             None => Self::Pass,
             Some(Wait::After(span)) if span <= left => Self::Sleep(span),

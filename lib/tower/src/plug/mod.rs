@@ -2,14 +2,14 @@
 //! log level and a response function, and a route may replace each of these.
 //!
 //! ```
-//! use tollgate_tower::{ClientIp, by, plug::Limiters};
+//! use tollgate_tower::{ClientIp, key_fn, plug::Limiters};
 //!
 //! let limiters = Limiters::memory().enabled(|| std::env::var_os("LIMITS_OFF").is_none());
 //! let layer = limiters
 //!     .plug("token_bucket")
 //!     .opts([15, 60, 3]) // 15 in 60 seconds, 3 of them at once
-//!     .key((by(|_: &http::request::Parts| Some("api")), ClientIp::peer()))
-//!     .route("/login", |named| named.limiter("fixed_window").opts([5, 60]))
+//!     .key((key_fn(|_: &http::request::Parts| Some("api")), ClientIp::peer()))
+//!     .route("/login", |settings| settings.limiter("fixed_window").opts([5, 60]))
 //!     .build()?;
 //! // axum: Router::new().route(…).layer(layer)
 //! # Ok::<(), tollgate_tower::plug::PlugError>(())
@@ -43,12 +43,12 @@
 //! # #[cfg(feature = "redis")]
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! use tollgate::redis::Redis;
-//! use tollgate_tower::{Header, plug::{Limiters, Named}};
+//! use tollgate_tower::{HeaderKey, plug::{Limiters, PlugSettings}};
 //!
 //! let store = Redis::builder("redis://127.0.0.1:6379").lazy()?;
 //! let limiters = Limiters::over(store).enabled(|| true).add(
 //!     "tenant_quota",
-//!     Named::script(
+//!     PlugSettings::script(
 //!         "local used = redis.call('INCR', KEYS[1])
 //!          if used == 1 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
 //!          local left = tonumber(ARGV[1]) - used
@@ -57,7 +57,7 @@
 //!     .headers(["x-acme-limit", "x-acme-remaining"])
 //!     .takes(2)
 //!     .opts([10, 60])
-//!     .key(Header::new("x-tenant")?),
+//!     .key(HeaderKey::new("x-tenant")?),
 //! )?;
 //! let layer = limiters.plug("tenant_quota").build()?;
 //! let strict = limiters.plug("tenant_quota").opts([2, 60]).log(tracing::Level::WARN).build()?;
@@ -75,12 +75,12 @@
 //! use http::request::Parts;
 //! use http::{HeaderName, HeaderValue};
 //! use tollgate::{Cost, StoreError, redis};
-//! use tollgate_tower::{Custom, Decide, Deciding};
+//! use tollgate_tower::{CustomDecision, CustomLimiter, DecisionFuture};
 //!
-//! struct Quota { store: redis::Redis, script: redis::Custom }
+//! struct Quota { store: redis::Redis, script: redis::CustomScript }
 //!
-//! impl Decide for Quota {
-//!     fn decide(&self, _: &Parts, key: &[u8], cost: Cost) -> Deciding {
+//! impl CustomLimiter for Quota {
+//!     fn decide(&self, _: &Parts, key: &[u8], cost: Cost) -> DecisionFuture {
 //!         let (store, script, key) = (self.store.clone(), self.script.clone(), key.to_vec());
 //!         Box::pin(async move {
 //!             let reply = store.run_custom(&script, &[key], &[cost.get().to_string()]).await?;
@@ -90,7 +90,7 @@
 //!                 let name = HeaderName::try_from(name).map_err(|error| bad(&error))?;
 //!                 headers.push((name, HeaderValue::try_from(value).map_err(|error| bad(&error))?));
 //!             }
-//!             Ok(Custom { allowed: reply.allowed, headers, ..Custom::default() })
+//!             Ok(CustomDecision { allowed: reply.allowed, headers, ..CustomDecision::default() })
 //!         })
 //!     }
 //! }
@@ -100,26 +100,26 @@
 //! | file | what it is |
 //! |---|---|
 //! | `limiters.rs` | the registry of limiters by name, and the store in which they decide |
-//! | `named.rs` | the settings of one limiter |
-//! | `route.rs` | a limiter for a service, and its layer |
-//! | `asked.rs` | from a request to what is done with it |
-//! | `said.rs`, `fields.rs` | the reply of a limiter, and its headers |
+//! | `settings.rs` | the settings of one limiter |
+//! | `builder.rs` | a limiter for a service, and its layer |
+//! | `plug_limiter.rs` | from a request to the answer to it |
+//! | `reply.rs`, `fields.rs` | the reply of a limiter, and its headers |
 //! | `error.rs` | the errors of building a limiter |
 
-mod asked;
+mod builder;
 mod error;
 mod fields;
 mod limiters;
-mod named;
-mod route;
-mod said;
+mod plug_limiter;
+mod reply;
+mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use builder::{PlugBuilder, PlugLayer};
 pub use error::PlugError;
-pub use fields::Pairs;
+pub use fields::HeaderPairs;
 pub use limiters::Limiters;
-pub use named::{Named, Opt};
-pub use route::{Plug, PlugLayer};
-pub use said::{Answer, Failure, Said};
+pub use reply::{PlugAnswer, PlugFailure, PlugReply};
+pub use settings::{PlugOption, PlugSettings};
 pub use tollgate_dialects::Output;

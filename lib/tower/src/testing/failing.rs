@@ -1,24 +1,26 @@
-//! A store that fails when the test says so.
+//! A store that fails while the test has stopped it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tollgate_kernel::{Cost, Decision, Detail, Item, Policy, Reply, Request, Store, StoreError, Timestamp, Together};
+use tollgate_kernel::{
+    Cost, Decision, Detail, JointDecision, KeyCheck, Policy, Reply, Request, Store, StoreError, Timestamp,
+};
 
-/// A wrapper of another store. After [`Failing::stop`] no call is answered, until [`Failing::start`]. Clones are
-/// stopped and started together.
+/// A wrapper of another store. After [`FailingStore::stop`] no call is answered, until [`FailingStore::start`].
+/// Clones are stopped and started together.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// use tollgate_kernel::OnError;
-/// use tollgate_tower::testing::{Failing, TestClock, request};
+/// use tollgate_tower::testing::{FailingStore, TestClock, request};
 /// use tollgate_tower::{GateLayer, Limiter};
 /// # use tower_layer::Layer;
 /// # let service = tower::service_fn(|_: http::Request<String>| async {
 /// #     Ok::<_, std::convert::Infallible>(http::Response::new(String::new()))
 /// # });
 /// let gate = TestClock::new().gate("10/min")?;
-/// let store = Failing::new(gate.store().clone());
+/// let store = FailingStore::new(gate.store().clone());
 /// let limiter = Limiter::over(store.clone(), gate.current().clone());
 /// let app = GateLayer::new(limiter).on_error(OnError::Deny).layer(service);
 /// let get = || request("/").from("203.0.113.7").ask(&app);
@@ -32,12 +34,12 @@ use tollgate_kernel::{Cost, Decision, Detail, Item, Policy, Reply, Request, Stor
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Failing<S> {
+pub struct FailingStore<S> {
     store: S,
     stopped: Arc<AtomicBool>,
 }
 
-impl<S: Store> Failing<S> {
+impl<S: Store> FailingStore<S> {
     /// Wraps a store, which is started.
     pub fn new(store: S) -> Self {
         Self { store, stopped: Arc::default() }
@@ -53,7 +55,8 @@ impl<S: Store> Failing<S> {
         self.stopped.store(false, Ordering::SeqCst);
     }
 
-    fn up<'a, T>(&'a self, ask: impl FnOnce(&'a S) -> Reply<'a, T>) -> Reply<'a, T> {
+    /// Calls the store, or fails if it is stopped.
+    fn call<'a, T>(&'a self, ask: impl FnOnce(&'a S) -> Reply<'a, T>) -> Reply<'a, T> {
         if self.stopped.load(Ordering::SeqCst) {
             return Reply::now(Err(StoreError::Away { why: "the test stopped it".to_owned(), untouched: true }));
         }
@@ -61,9 +64,9 @@ impl<S: Store> Failing<S> {
     }
 }
 
-impl<S: Store> Store for Failing<S> {
+impl<S: Store> Store for FailingStore<S> {
     fn check<'a>(&'a self, policy: &'a Policy, key: &'a [u8], request: Request) -> Reply<'a, Decision> {
-        self.up(|store| store.check(policy, key, request))
+        self.call(|store| store.check(policy, key, request))
     }
 
     fn check_full<'a>(
@@ -72,7 +75,7 @@ impl<S: Store> Store for Failing<S> {
         key: &'a [u8],
         request: Request,
     ) -> Reply<'a, (Decision, Vec<Detail>)> {
-        self.up(|store| store.check_full(policy, key, request))
+        self.call(|store| store.check_full(policy, key, request))
     }
 
     fn check_many<'a>(
@@ -81,18 +84,18 @@ impl<S: Store> Store for Failing<S> {
         keys: &'a [&'a [u8]],
         request: Request,
     ) -> Reply<'a, Vec<Decision>> {
-        self.up(|store| store.check_many(policy, keys, request))
+        self.call(|store| store.check_many(policy, keys, request))
     }
 
-    fn check_all<'a>(&'a self, items: &'a [Item<'a>]) -> Reply<'a, Together> {
-        self.up(|store| store.check_all(items))
+    fn check_all<'a>(&'a self, items: &'a [KeyCheck<'a>]) -> Reply<'a, JointDecision> {
+        self.call(|store| store.check_all(items))
     }
 
     fn reset<'a>(&'a self, policy: &'a Policy, key: &'a [u8]) -> Reply<'a, ()> {
-        self.up(|store| store.reset(policy, key))
+        self.call(|store| store.reset(policy, key))
     }
 
     fn refund<'a>(&'a self, policy: &'a Policy, key: &'a [u8], units: Cost, at: Timestamp) -> Reply<'a, u64> {
-        self.up(|store| store.refund(policy, key, units, at))
+        self.call(|store| store.refund(policy, key, units, at))
     }
 }

@@ -12,11 +12,11 @@ use tower_service::Service;
 use crate::key::Peer;
 
 /// The error of a test's request that could not be built or was not answered.
-pub type AskError = Box<dyn std::error::Error + Send + Sync>;
+pub type TestRequestError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A request under construction: see [`request`].
 #[derive(Clone, Debug)]
-#[must_use = "a request asks nothing until it is sent"]
+#[must_use = "a request does nothing until it is sent"]
 pub struct TestRequest {
     uri: String,
     method: Method,
@@ -30,7 +30,7 @@ pub struct TestRequest {
 /// use tollgate_tower::testing::request;
 /// let post = request("/login").post().from("2001:db8::1").header("x-api-key", "k1").body(())?;
 /// assert_eq!((post.method().as_str(), post.uri().path()), ("POST", "/login"));
-/// # Ok::<(), tollgate_tower::testing::AskError>(())
+/// # Ok::<(), tollgate_tower::testing::TestRequestError>(())
 /// ```
 pub fn request(path: &str) -> TestRequest {
     TestRequest { uri: path.to_owned(), method: Method::GET, headers: Vec::new(), peer: None }
@@ -59,7 +59,7 @@ impl TestRequest {
     }
 
     /// Builds the request with this body.
-    pub fn body<B>(self, body: B) -> Result<Request<B>, AskError> {
+    pub fn body<B>(self, body: B) -> Result<Request<B>, TestRequestError> {
         let mut request = Request::builder().method(self.method).uri(self.uri);
         for (name, value) in self.headers {
             request = request.header(name, value);
@@ -72,12 +72,12 @@ impl TestRequest {
     }
 
     /// Sends the request to a service with an empty body and waits for the whole response.
-    pub async fn ask<S, R>(self, service: &S) -> Result<Answered, AskError>
+    pub async fn ask<S, R>(self, service: &S) -> Result<TestResponse, TestRequestError>
     where
         S: Service<Request<String>, Response = Response<R>> + Clone,
-        S::Error: Into<AskError>,
+        S::Error: Into<TestRequestError>,
         R: Body,
-        R::Error: Into<AskError>,
+        R::Error: Into<TestRequestError>,
     {
         let request = self.body(String::new())?;
         let mut service = service.clone();
@@ -89,14 +89,14 @@ impl TestRequest {
                 bytes.put(data);
             }
         }
-        Ok(Answered { status: head.status, headers: head.headers, body: bytes.into() })
+        Ok(TestResponse { status: head.status, headers: head.headers, body: bytes.into() })
     }
 }
 
 /// The response to a test's request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Answered {
+pub struct TestResponse {
     /// The status.
     pub status: StatusCode,
     /// The header fields.
@@ -105,7 +105,7 @@ pub struct Answered {
     pub body: Bytes,
 }
 
-impl Answered {
+impl TestResponse {
     /// Returns the value of a header that occurs once, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();

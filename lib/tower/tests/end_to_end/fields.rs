@@ -6,11 +6,11 @@ use axum::Router;
 use axum::routing::get;
 use http::HeaderName;
 use tollgate_tower::testing::TestClock;
-use tollgate_tower::{Dialect, Fields, GateLayer, Header, Names, Reset};
+use tollgate_tower::{GateLayer, HeaderDialect, HeaderFields, HeaderKey, HeaderNames, Reset};
 
-use crate::support::web::{Served, curl, serve, wire};
+use crate::support::web::{TestServer, curl, serve, wire};
 
-async fn hello(layer: GateLayer) -> Served {
+async fn hello(layer: GateLayer) -> TestServer {
     serve(Router::new().route("/", get(async || "hello")).layer(layer)).await
 }
 
@@ -47,7 +47,7 @@ async fn one_window() {
     clock.advance(Duration::from_secs(1));
     let told = [policy, "ratelimit: \"2/min\";r=0;t=39", "retry-after: 39"];
     assert_eq!(curl(&url, &[]).await, refused(&told, &["2/min"]));
-    // What is told of a refusal is the truth, rounded up: a second later it is a second less.
+    // The reported wait is exact, rounded up: a second later it is a second less.
     clock.advance(Duration::from_secs(1));
     let told = [policy, "ratelimit: \"2/min\";r=0;t=38", "retry-after: 38"];
     assert_eq!(curl(&url, &[]).await, refused(&told, &["2/min"]));
@@ -87,12 +87,12 @@ async fn both_windows_refuse() {
     assert_eq!(curl(&url, &[]).await, refused(&told, &["1/min", "1/h"]));
 }
 
-/// Three at once, and one more every five seconds. What passes says when the next one will, once the bucket is empty.
+/// Three at once, and one more every five seconds. A passing response reports the next wait once the bucket is empty.
 #[tokio::test]
 async fn a_bucket_is_emptied_and_filled() {
     let clock = TestClock::new();
     let layer = GateLayer::new(clock.gate("15/min bucket burst=3 name=bucket").unwrap())
-        .headers(Fields::new([Dialect::Draft10, Dialect::Plug]));
+        .headers(HeaderFields::new([HeaderDialect::Draft10, HeaderDialect::Plug]));
     let server = hello(layer).await;
     let url = server.url("/");
     let policy = "ratelimit-policy: \"bucket\";q=15;w=60";
@@ -123,13 +123,18 @@ async fn a_bucket_is_emptied_and_filled() {
 #[tokio::test]
 async fn several_dialects_at_once() {
     let clock = TestClock::new();
-    let names = Names::new()
+    let names = HeaderNames::new()
         .limit(HeaderName::from_static("x-acme-most"))
         .remaining(HeaderName::from_static("x-acme-left"))
         .reset(HeaderName::from_static("x-acme-new-at"), Reset::Unix)
         .retry_after(HeaderName::from_static("x-acme-wait"));
-    let dialects = [Dialect::Draft10, Dialect::Draft6, Dialect::XRateLimit(Reset::Delta), Dialect::Names(names)];
-    let layer = GateLayer::new(clock.gate("1/min").unwrap()).headers(Fields::new(dialects).exact());
+    let dialects = [
+        HeaderDialect::Draft10,
+        HeaderDialect::Draft6,
+        HeaderDialect::XRateLimit(Reset::Delta),
+        HeaderDialect::Names(names),
+    ];
+    let layer = GateLayer::new(clock.gate("1/min").unwrap()).headers(HeaderFields::new(dialects).exact());
     let server = hello(layer).await;
     let url = server.url("/");
     let told = [
@@ -173,42 +178,42 @@ async fn several_dialects_at_once() {
 
 #[tokio::test]
 async fn each_dialect_by_itself() {
-    let rows: [(Dialect, &[&str]); 6] = [
-        (Dialect::Draft8, &["ratelimit-policy: \"10/min\";q=10;w=60", "ratelimit: \"10/min\";r=9;t=60"]),
-        (Dialect::Draft7, &["ratelimit: limit=10, remaining=9, reset=60", "ratelimit-policy: 10;w=60"]),
+    let rows: [(HeaderDialect, &[&str]); 6] = [
+        (HeaderDialect::Draft8, &["ratelimit-policy: \"10/min\";q=10;w=60", "ratelimit: \"10/min\";r=9;t=60"]),
+        (HeaderDialect::Draft7, &["ratelimit: limit=10, remaining=9, reset=60", "ratelimit-policy: 10;w=60"]),
         (
-            Dialect::Draft6,
+            HeaderDialect::Draft6,
             &["ratelimit-limit: 10", "ratelimit-remaining: 9", "ratelimit-reset: 60", "ratelimit-policy: 10;w=60"],
         ),
         (
-            Dialect::XRateLimit(Reset::Unix),
+            HeaderDialect::XRateLimit(Reset::Unix),
             &["x-ratelimit-limit: 10", "x-ratelimit-remaining: 9", "x-ratelimit-reset: 1700000060"],
         ),
         (
-            Dialect::Envoy,
+            HeaderDialect::Envoy,
             &["x-ratelimit-limit: 10, 10;w=60;name=\"10/min\"", "x-ratelimit-remaining: 9", "x-ratelimit-reset: 60"],
         ),
-        (Dialect::Plug, &["x-ratelimit-limit: 10", "x-ratelimit-reset: 60", "x-ratelimit-remaining: 9"]),
+        (HeaderDialect::Plug, &["x-ratelimit-limit: 10", "x-ratelimit-reset: 60", "x-ratelimit-remaining: 9"]),
     ];
     for (dialect, fields) in rows {
         let clock = TestClock::new();
-        let layer = GateLayer::new(clock.gate("10/min").unwrap()).headers(Fields::new([dialect]));
+        let layer = GateLayer::new(clock.gate("10/min").unwrap()).headers(HeaderFields::new([dialect]));
         assert_eq!(curl(&hello(layer).await.url("/"), &[]).await, passed(fields));
     }
     let clock = TestClock::new();
-    let server = hello(GateLayer::new(clock.gate("1/min").unwrap()).headers(Fields::none())).await;
+    let server = hello(GateLayer::new(clock.gate("1/min").unwrap()).headers(HeaderFields::none())).await;
     assert_eq!(curl(&server.url("/"), &[]).await, passed(&[]));
     assert_eq!(curl(&server.url("/"), &[]).await, refused(&[], &["1/min"]));
 }
 
-/// Neither header fields nor bodies tell whose limit it is.
+/// Neither header fields nor bodies contain the key.
 #[tokio::test]
 async fn no_answer_tells_the_key() {
     let clock = TestClock::new();
-    let every = Dialect::NAMED.into_iter().map(|(_, dialect)| dialect);
+    let every = HeaderDialect::NAMED.into_iter().map(|(_, dialect)| dialect);
     let layer = GateLayer::new(clock.gate("1/min, 5/h bucket burst=2").unwrap())
-        .key(Header::new("x-api-key").unwrap())
-        .headers(Fields::new(every).exact());
+        .key(HeaderKey::new("x-api-key").unwrap())
+        .headers(HeaderFields::new(every).exact());
     let server = hello(layer).await;
     let url = server.url("/");
     let (mut statuses, secret) = (Vec::new(), "s3cr3t");
@@ -235,7 +240,7 @@ async fn a_refused_head_request_and_a_refused_upload() {
     let refused = curl(&url, &[]).await;
     let (head, _) = refused.split_once("\r\n\r\n").unwrap();
     assert_eq!(curl(&url, &["--head"]).await, format!("{head}\r\n\r\n"), "the same head, and no body");
-    // Nobody asks for the body of a request that is refused.
+    // The body of a refused request is not read.
     let file = format!("/{}", "x".repeat(2_000_000));
     let folder = std::env::temp_dir().join(format!("tollgate-upload-{}", std::process::id()));
     std::fs::write(&folder, file).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_stream::wrappers::TcpListenerStream;
 use tollgate_kernel::OnError;
 use tollgate_tower::testing::TestClock;
-use tollgate_tower::{GateLayer, Header, Limiter};
+use tollgate_tower::{GateLayer, HeaderKey, Limiter};
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 use tonic_health::ServingStatus;
@@ -14,10 +14,10 @@ use tonic_health::pb::health_client::HealthClient;
 use tonic_health::server::HealthReporter;
 use tonic_types::StatusExt;
 
-use crate::support::web::{Served, curl, listen};
+use crate::support::web::{TestServer, curl, listen};
 
 struct Health {
-    server: Served,
+    server: TestServer,
     reporter: HealthReporter,
     client: HealthClient<Channel>,
 }
@@ -27,7 +27,7 @@ async fn health(layer: GateLayer) -> Health {
     let (listener, addr) = listen().await;
     let server = tonic::transport::Server::builder().layer(layer).add_service(service);
     let serving = server.serve_with_incoming(TcpListenerStream::new(listener));
-    let server = Served::of(addr, async move { serving.await.unwrap() });
+    let server = TestServer::of(addr, async move { serving.await.unwrap() });
     let channel = Endpoint::from_shared(server.url("")).unwrap().connect().await.unwrap();
     Health { server, reporter, client: HealthClient::new(channel) }
 }
@@ -39,7 +39,7 @@ fn whole() -> HealthCheckRequest {
 #[tokio::test]
 async fn a_stream_passes_as_it_comes_and_its_trailers_too() {
     let clock = TestClock::new();
-    // Without a key of its own: tonic tells the peer's address.
+    // The key is the peer's address, which tonic provides.
     let mut health = health(GateLayer::new(clock.gate("3/min").unwrap())).await;
     let request = HealthCheckRequest { service: "shop".to_owned() };
     health.reporter.set_service_status("shop", ServingStatus::Serving).await;
@@ -86,7 +86,7 @@ async fn a_refusal_says_how_long_and_which_limits() {
 #[tokio::test]
 async fn a_refusal_on_the_wire() {
     let clock = TestClock::new();
-    let health = health(GateLayer::new(clock.gate("1/min").unwrap()).key(Header::new("x-key").unwrap())).await;
+    let health = health(GateLayer::new(clock.gate("1/min").unwrap()).key(HeaderKey::new("x-key").unwrap())).await;
     let url = health.server.url("/grpc.health.v1.Health/Check");
     let args =
         ["--http2-prior-knowledge", "-X", "POST", "-H", "te: trailers", "-H", "content-type: application/grpc+proto"];
@@ -103,16 +103,16 @@ async fn other_failures_have_the_codes_of_grpc() {
     // No key: the caller's fault.
     let clock = TestClock::new();
     let gate = clock.gate("1/min").unwrap();
-    let mut without_key = health(GateLayer::new(gate.clone()).key(Header::new("x-key").unwrap())).await;
+    let mut without_key = health(GateLayer::new(gate.clone()).key(HeaderKey::new("x-key").unwrap())).await;
     let refused = without_key.client.check(whole()).await.unwrap_err();
     assert_eq!((refused.code(), refused.message()), (Code::InvalidArgument, "x-key: expected this header"));
     // Put together wrongly: ours.
-    let key = tollgate_tower::Extension::<String>::new();
+    let key = tollgate_tower::ExtensionKey::<String>::new();
     let mut wrong = health(GateLayer::new(gate).key(key).log(None)).await;
     let refused = wrong.client.check(whole()).await.unwrap_err();
     assert_eq!((refused.code(), refused.message()), (Code::Internal, "the limits of this service are not set up"));
-    // Nobody decides: come back, no limit is to blame.
-    let away = Limiter::over(crate::failures::Away, "5/min".parse().unwrap());
+    // The store does not decide: the status asks for a retry and names no limit.
+    let away = Limiter::over(crate::failures::AwayStore, "5/min".parse().unwrap());
     let mut closed = health(GateLayer::new(away).on_error(OnError::Deny).log(None)).await;
     let refused = closed.client.check(whole()).await.unwrap_err();
     assert_eq!((refused.code(), refused.message()), (Code::Unavailable, "the limits cannot be checked at the moment"));
@@ -125,7 +125,8 @@ async fn other_failures_have_the_codes_of_grpc() {
 #[tokio::test]
 async fn the_kind_of_answer_follows_the_kind_of_request() {
     let clock = TestClock::new();
-    let server = health(GateLayer::new(clock.gate("1/min").unwrap()).key(Header::new("x-key").unwrap())).await.server;
+    let server =
+        health(GateLayer::new(clock.gate("1/min").unwrap()).key(HeaderKey::new("x-key").unwrap())).await.server;
     for (kind, answered) in [
         ("application/grpc", "application/grpc"),
         ("application/grpc;charset=utf-8", "application/grpc"),

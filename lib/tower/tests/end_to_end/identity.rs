@@ -1,4 +1,4 @@
-//! Nobody gets more by saying to be others: addresses are believed as far as trusted proxies tell them.
+//! A client cannot get more by claiming other addresses: only those that trusted proxies report are believed.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use http::Request;
 use tollgate_tower::testing::TestClock;
 use tollgate_tower::{ClientIp, GateLayer, Peer, Proxies};
 
+use crate::support::in_process::{gated, now};
 use crate::support::web::{curl, serve};
-use crate::support::within::{gated, now};
 
 const MANY: u32 = 100_000;
 
@@ -92,7 +92,7 @@ async fn behind_nginx_clients_are_told_apart_and_none_is_two() {
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{client} {number}: {answer}");
         }
     }
-    // Past the proxy nobody is believed.
+    // A client that connects directly, past the proxy, is not believed.
     let url = server.url("/");
     for (number, status) in [200, 200, 200, 429].into_iter().enumerate() {
         let spoofed = format!("x-forwarded-for: 10.0.0.{number}");
@@ -130,7 +130,7 @@ impl Nginx {
         panic!("nginx does not start");
     }
 
-    /// Whether it listens before it gives up, within ten seconds.
+    /// Returns whether it listens within ten seconds.
     async fn answers(&mut self) -> bool {
         for _ in 0..200 {
             if tokio::net::TcpStream::connect(self.addr).await.is_ok() {

@@ -1,4 +1,4 @@
-//! Every kind of key over sockets: who shares a limit and who does not, and requests that have no key.
+//! Every kind of key over sockets: which requests share a limit and which do not, and requests that have no key.
 
 use axum::Router;
 use axum::extract::Request;
@@ -6,26 +6,26 @@ use axum::middleware::{Next, from_fn};
 use axum::routing::{any, get};
 use http::request::Parts;
 use tollgate_tower::testing::TestClock;
-use tollgate_tower::{ClientIp, Extension, GateLayer, Header, Key, Path, Token, by};
+use tollgate_tower::{ClientIp, ExtensionKey, GateLayer, HeaderKey, Key, PathKey, TokenKey, key_fn};
 
-use crate::support::said::Said;
-use crate::support::web::{Served, curl, serve};
-use crate::support::within::{self, gated, now};
+use crate::support::in_process::{self, gated, now};
+use crate::support::log_capture::LogCapture;
+use crate::support::web::{TestServer, curl, serve};
 
 /// A server that lets every key pass once.
-async fn once(key: impl Key) -> Served {
+async fn once(key: impl Key) -> TestServer {
     let layer = GateLayer::new(TestClock::new().gate("1/d").unwrap()).key(key);
     serve(Router::new().route("/{*any}", any(async || "hello")).layer(layer)).await
 }
 
-async fn status(server: &Served, path: &str, headers: &[&str]) -> u16 {
+async fn status(server: &TestServer, path: &str, headers: &[&str]) -> u16 {
     let args: Vec<&str> = headers.iter().flat_map(|header| ["-H", header]).collect();
     let answer = curl(&server.url(path), &args).await;
     answer[9..12].parse().unwrap()
 }
 
-fn api_key() -> Header {
-    Header::new("X-Api-Key").unwrap()
+fn api_key() -> HeaderKey {
+    HeaderKey::new("X-Api-Key").unwrap()
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn by_a_header() {
 
 #[tokio::test]
 async fn by_a_bearers_token() {
-    let server = once(Token::bearer()).await;
+    let server = once(TokenKey::bearer()).await;
     let rows = [
         ("authorization: Bearer t1", 200),
         ("authorization: bearer t1", 429),
@@ -61,17 +61,17 @@ async fn by_a_bearers_token() {
 
 #[tokio::test]
 async fn by_the_path() {
-    let server = once(Path::whole()).await;
+    let server = once(PathKey::whole()).await;
     for (path, expected) in [("/a", 200), ("/a", 429), ("/a?x=1", 429), ("/a/b", 200), ("/b", 200)] {
         assert_eq!(status(&server, path, &[]).await, expected, "{path}");
     }
-    let server = once(Path::segments(1)).await;
+    let server = once(PathKey::segments(1)).await;
     for (path, expected) in [("/users/1", 200), ("/users/2", 429), ("/users", 429), ("/posts/1", 200)] {
         assert_eq!(status(&server, path, &[]).await, expected, "{path}");
     }
 }
 
-/// A layer before this one knows who it is.
+/// A layer before this one identifies the user.
 #[tokio::test]
 async fn by_an_extension() {
     #[derive(Clone)]
@@ -88,7 +88,7 @@ async fn by_an_extension() {
         }
         next.run(request).await
     }
-    let layer = GateLayer::new(TestClock::new().gate("1/d").unwrap()).key(Extension::<User>::new()).log(None);
+    let layer = GateLayer::new(TestClock::new().gate("1/d").unwrap()).key(ExtensionKey::<User>::new()).log(None);
     let router = Router::new().route("/x", get(async || "hello")).layer(layer).layer(from_fn(login));
     let server = serve(router).await;
     assert_eq!(status(&server, "/x", &["x-user: alice"]).await, 200);
@@ -100,7 +100,7 @@ async fn by_an_extension() {
 #[tokio::test]
 async fn by_a_function() {
     let tenant = |parts: &Parts| Some(parts.uri.query()?.strip_prefix("tenant=")?.to_owned());
-    let server = once(by(tenant)).await;
+    let server = once(key_fn(tenant)).await;
     let rows = [("/x?tenant=a", 200), ("/y?tenant=a", 429), ("/x?tenant=b", 200), ("/x", 400), ("/x?tenant=", 400)];
     for (path, expected) in rows {
         assert_eq!(status(&server, path, &[]).await, expected, "{path}");
@@ -109,7 +109,7 @@ async fn by_a_function() {
 
 #[tokio::test]
 async fn by_several_at_once() {
-    let server = once((ClientIp::peer(), api_key(), Path::segments(1))).await;
+    let server = once((ClientIp::peer(), api_key(), PathKey::segments(1))).await;
     let rows = [
         ("/a/1", "x-api-key: k", 200),
         ("/a/2", "x-api-key: k", 429),
@@ -126,7 +126,7 @@ async fn by_several_at_once() {
 
 #[tokio::test]
 async fn by_one_or_else_another() {
-    let server = once(api_key().or(Token::bearer()).or(ClientIp::peer())).await;
+    let server = once(api_key().or(TokenKey::bearer()).or(ClientIp::peer())).await;
     let token = "authorization: Bearer k";
     let rows: [(&[&str], u16); 7] = [
         (&["x-api-key: k"], 200),
@@ -135,7 +135,7 @@ async fn by_one_or_else_another() {
         (&[token], 429),
         (&[], 200),
         (&[], 429),
-        // A wrong token is none, and its client is known by its address.
+        // A malformed token counts as missing, and the address is the key.
         (&["authorization: Basic k"], 429),
     ];
     for (headers, expected) in rows {
@@ -172,32 +172,32 @@ async fn a_missing_key_says_what_was_expected() {
     assert!(!head.contains("ratelimit"), "{head}");
 }
 
-/// What is wrong with the service is for those who run it: a hint in the log, none in the answer.
+/// Mistakes in the setup of the service are reported in the log, not in the response.
 #[test]
 fn a_service_that_is_put_together_wrongly_answers_500_and_says_why_in_the_log() {
-    let (said, _listening) = Said::listen();
+    let (log, _listening) = LogCapture::listen();
     let mut service = gated(&GateLayer::new(TestClock::new().gate("1/d").unwrap()));
     let answer = now(&mut service, http::Request::get("/").body(()).unwrap());
-    let (status, body) = within::text(answer);
+    let (status, body) = in_process::text(answer);
     assert_eq!(status, 500);
     assert_eq!(
         body,
         r#"{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"the limits of this service are not set up"}"#
     );
-    let lines = said.lines();
+    let lines = log.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("ERROR") && lines[0].contains("into_make_service_with_connect_info"), "{lines:?}");
 }
 
 #[test]
 fn requests_without_a_key_pass_if_they_shall_and_are_logged() {
-    let (said, _listening) = Said::listen();
+    let (log, _listening) = LogCapture::listen();
     let layer = GateLayer::new(TestClock::new().gate("1/d").unwrap()).key(api_key()).pass_without_key();
     let mut service = gated(&layer);
     for _ in 0..3 {
-        let answer = now(&mut service, within::get("/"));
+        let answer = now(&mut service, in_process::get("/"));
         assert_eq!(answer.status(), 200);
         assert!(!answer.headers().contains_key("ratelimit"));
     }
-    assert!(said.lines()[0].contains("a request has no key: x-api-key: expected this header"), "{:?}", said.lines());
+    assert!(log.lines()[0].contains("a request has no key: x-api-key: expected this header"), "{:?}", log.lines());
 }

@@ -70,7 +70,7 @@ async fn exactly_as_many_pass_as_may() {
         for client in clients.collect::<Vec<_>>() {
             left.extend(client.await.unwrap());
         }
-        // Each of them was told another number: nobody shared a unit.
+        // Each response reported another number: no two requests shared a unit.
         left.sort_unstable();
         assert_eq!(left, (0..1_234).collect::<Vec<i64>>());
         assert_eq!(served.load(Ordering::Relaxed), 1_234 * window);

@@ -1,5 +1,5 @@
 //! Redis stopped and started during load: the layer answers every request by `on_error`, says so in the header and in
-//! the log, and returns to Redis when Redis is back. How long answers took is told, and not judged.
+//! the log, and returns to Redis when Redis is back. The time that answers took is printed, not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,13 +19,13 @@ use tokio::task::{JoinHandle, JoinSet, block_in_place};
 use tollgate::redis::Redis;
 use tollgate_kernel::{OnError, Policy};
 use tollgate_kit::Server;
-use tollgate_tower::{GateLayer, Header, Limiter};
+use tollgate_tower::{GateLayer, HeaderKey, Limiter};
 
 /// Of a decision, and far below the bounds of the test.
 const DEADLINE: Duration = Duration::from_millis(100);
 /// Answers later than the deadline by more than this are counted.
 const SLACK: Duration = Duration::from_millis(250);
-/// No answer, no change and no return within this is a failure.
+/// The test fails if an answer, a change or a return takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Requests that are under way together.
 const WAVE: usize = 200;
@@ -57,11 +57,11 @@ fn logged(part: &str) -> bool {
     String::from_utf8_lossy(&LINES.0.lock().unwrap()).contains(part)
 }
 
-/// What was seen so far.
+/// The answers of all waves so far.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct LoadReport {
     waves: usize,
-    /// Who decided the requests of the last wave.
+    /// The sources that decided the requests of the last wave.
     last: BTreeSet<String>,
     answers: BTreeMap<(u16, String), usize>,
     slowest: Duration,
@@ -70,14 +70,14 @@ struct Seen {
 
 /// Wave after wave of requests, until it is ended.
 struct Load {
-    seen: watch::Receiver<Seen>,
+    seen: watch::Receiver<LoadReport>,
     end: Arc<AtomicBool>,
     waves: JoinHandle<()>,
 }
 
 impl Load {
-    /// Begins to ask an axum server behind this layer. Whatever Redis does, every request is answered, by Redis' word
-    /// or by what stands in for it.
+    /// Begins to send requests to an axum server behind this layer. Whatever Redis does, every request is answered,
+    /// by Redis' decision or by `on_error`.
     async fn start(layer: GateLayer, stands_in: &'static str) -> Self {
         LazyLock::force(&LINES);
         let app = Router::new().route("/", get(|| async { "hello" })).layer(layer);
@@ -85,7 +85,7 @@ impl Load {
         let uri = format!("http://{}/", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         let client = Client::builder(TokioExecutor::new()).build_http();
-        let (tell, seen) = watch::channel(Seen::default());
+        let (tell, seen) = watch::channel(LoadReport::default());
         let end = Arc::new(AtomicBool::new(false));
         let ended = end.clone();
         let waves = tokio::spawn(async move {
@@ -108,7 +108,7 @@ impl Load {
 
     /// Waits for a wave that `source` decided alone.
     async fn until(&mut self, source: &str) {
-        let all = |seen: &Seen| seen.last.len() == 1 && seen.last.contains(source);
+        let all = |seen: &LoadReport| seen.last.len() == 1 && seen.last.contains(source);
         let reached = tokio::time::timeout(PATIENCE, self.seen.wait_for(all)).await;
         reached.unwrap_or_else(|_| panic!("a wave decided by {source} does not come")).unwrap();
     }
@@ -119,7 +119,7 @@ impl Load {
         tokio::time::timeout(PATIENCE, self.seen.wait_for(|seen| seen.waves >= then)).await.unwrap().unwrap();
     }
 
-    async fn end(self) -> Seen {
+    async fn end(self) -> LoadReport {
         self.end.store(true, Ordering::SeqCst);
         self.waves.await.unwrap();
         self.seen.borrow().clone()
@@ -161,8 +161,8 @@ fn policy() -> Policy {
     "100000/h, 50000/h name=half".parse().unwrap()
 }
 
-fn x_key() -> Header {
-    Header::new("x-key").unwrap()
+fn x_key() -> HeaderKey {
+    HeaderKey::new("x-key").unwrap()
 }
 
 /// Redis silent and back, dead and back.

@@ -1,4 +1,4 @@
-//! Limiters by name in a real redis-server, before a real axum server, asked by curl.
+//! Limiters by name in a real redis-server, before a real axum server, called by curl.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -9,12 +9,12 @@ use axum::routing::get;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue};
 use tollgate::redis::Redis;
-use tollgate_daemon::Settings;
+use tollgate_daemon::ServerSettings;
 use tollgate_kernel::{Cost, StoreError};
 use tollgate_kit::Server;
-use tollgate_tower::plug::{Answer, Limiters, Named, Output, PlugLayer};
+use tollgate_tower::plug::{Limiters, Output, PlugAnswer, PlugLayer, PlugSettings};
 use tollgate_tower::testing::request;
-use tollgate_tower::{Custom, Decide, Deciding, GateLayer, Header, Limiter, by};
+use tollgate_tower::{CustomDecision, CustomLimiter, DecisionFuture, GateLayer, HeaderKey, Limiter, key_fn};
 
 /// Generous: the answers are what matters here.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ fn limiters(store: &Redis) -> Limiters {
 }
 
 fn key(name: &'static str) -> impl tollgate_tower::Key {
-    by(move |_: &Parts| Some(name))
+    key_fn(move |_: &Parts| Some(name))
 }
 
 fn app(layer: PlugLayer) -> Router {
@@ -42,7 +42,7 @@ async fn serve(app: Router) -> SocketAddr {
     address
 }
 
-/// All that curl gets of a GET, but for the line that tells the date.
+/// Returns what curl prints for a GET, without the field `date`.
 async fn curl(address: SocketAddr) -> String {
     let url = format!("http://{address}/");
     let run = move || Command::new("curl").args(["--silent", "--include", "--max-time", "30", &url]).output();
@@ -54,7 +54,7 @@ async fn curl(address: SocketAddr) -> String {
 
 /// What a command that only has a key answers.
 async fn redis(store: &Redis, command: &str, key: &str) -> i64 {
-    let script = tollgate::redis::Custom::new("return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))");
+    let script = tollgate::redis::CustomScript::new("return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))");
     let more: &[&str] = if command == "LPUSH" { &[command, "1"] } else { &[command] };
     match store.run_script(&script, &[key], more).await.unwrap() {
         tollgate::redis::Output::Integer(number) => number,
@@ -119,9 +119,9 @@ async fn plug_the_documents_renamed_header_by_curl() {
     let server = Server::start().unwrap();
     let store = store(&server).await;
     let limiters = limiters(&store)
-        .add("acme", Named::script(DOCUMENT).headers(NAMES).takes(0))
+        .add("acme", PlugSettings::script(DOCUMENT).headers(NAMES).takes(0))
         .unwrap()
-        .add("plain", Named::of("acme").lua("return {'allow', {'10', '60', '9'}}"))
+        .add("plain", PlugSettings::of("acme").lua("return {'allow', {'10', '60', '9'}}"))
         .unwrap();
     let address = serve(app(limiters.plug("acme").key(key("k")).build().unwrap())).await;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\n";
@@ -150,12 +150,16 @@ local headers = {ARGV[1], {'x-acme-all', tostring(all)}, math.max(0, left)}
 if left <= 0 then headers[4] = {'retry-after', ARGV[2]} end
 return {left >= 0 and 'allow' or 'no', headers, all, {'further', false, 7}}";
 
-fn quota() -> Named {
+fn quota() -> PlugSettings {
     let keys = |parts: &Parts| {
         let tenant = parts.headers.get("x-tenant")?.to_str().ok()?;
         Some(vec![format!("quota:{tenant}"), "quota:all".to_owned()])
     };
-    Named::script(QUOTA).headers(["x-acme-limit", "x-acme-reset", "x-acme-left"]).takes(2).opts([1, 3600]).keys(keys)
+    PlugSettings::script(QUOTA)
+        .headers(["x-acme-limit", "x-acme-reset", "x-acme-left"])
+        .takes(2)
+        .opts([1, 3600])
+        .keys(keys)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,11 +180,11 @@ async fn plug_lua_of_ones_own_with_several_keys_and_a_response_function() {
     let own = app(limiters
         .plug("quota")
         .opts(["3", "3600"])
-        .respond(|said| match (said.usual()?, said.result) {
-            (Answer::Stop(mut response), Ok(output)) => {
-                let Some(Output::List(further)) = output.list().get(3) else { return Ok(Answer::Stop(response)) };
-                *response.body_mut() = format!("{} {further:?}", said.parts.uri).into();
-                Ok(Answer::Stop(response))
+        .respond(|reply| match (reply.default_answer()?, reply.result) {
+            (PlugAnswer::Stop(mut response), Ok(output)) => {
+                let Some(Output::List(further)) = output.list().get(3) else { return Ok(PlugAnswer::Stop(response)) };
+                *response.body_mut() = format!("{} {further:?}", reply.parts.uri).into();
+                Ok(PlugAnswer::Stop(response))
             }
             (answer, _) => Ok(answer),
         })
@@ -212,7 +216,7 @@ async fn plug_scripts_and_stores_that_fail_let_requests_pass_unmodified() {
         "return {false, {}}",
     ];
     for lua in rows {
-        let limiters = limiters(&store).add("mine", Named::script(lua).headers(NAMES)).unwrap();
+        let limiters = limiters(&store).add("mine", PlugSettings::script(lua).headers(NAMES)).unwrap();
         let app = app(limiters.plug("mine").key(key("k")).log(None).build().unwrap());
         let answered = request("/").ask(&app).await.unwrap();
         assert_eq!((answered.status.as_u16(), &answered.body[..]), (200, &b"hello"[..]), "{lua}");
@@ -232,7 +236,7 @@ async fn plug_scripts_and_stores_that_fail_let_requests_pass_unmodified() {
 #[tokio::test(flavor = "multi_thread")]
 async fn plug_built_in_limiters_on_a_tollgate_server() {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let settings = Settings { resp: Some(any), http: None, threads: 1, ..Settings::default() };
+    let settings = ServerSettings { resp: Some(any), http: None, threads: 1, ..ServerSettings::default() };
     let tollgate = tollgate_daemon::Server::start(settings).unwrap();
     let url = format!("tollgate://{}", tollgate.resp_addr().unwrap());
     let store = Redis::builder(&url).deadline(DEADLINE).connect().await.unwrap();
@@ -244,11 +248,11 @@ async fn plug_built_in_limiters_on_a_tollgate_server() {
 /// The same script without the registry: as plug/mod.rs shows.
 struct Quota {
     store: Redis,
-    script: tollgate::redis::Custom,
+    script: tollgate::redis::CustomScript,
 }
 
-impl Decide for Quota {
-    fn decide(&self, _: &Parts, key: &[u8], _: Cost) -> Deciding {
+impl CustomLimiter for Quota {
+    fn decide(&self, _: &Parts, key: &[u8], _: Cost) -> DecisionFuture {
         let (store, script) = (self.store.clone(), self.script.clone());
         let keys = [key.to_vec(), b"quota:all".to_vec()];
         Box::pin(async move {
@@ -259,7 +263,7 @@ impl Decide for Quota {
                 let name = HeaderName::try_from(name).map_err(|error| bad(&error))?;
                 headers.push((name, HeaderValue::try_from(value).map_err(|error| bad(&error))?));
             }
-            Ok(Custom { allowed: reply.allowed, headers, ..Custom::default() })
+            Ok(CustomDecision { allowed: reply.allowed, headers, ..CustomDecision::default() })
         })
     }
 }
@@ -267,8 +271,8 @@ impl Decide for Quota {
 #[tokio::test(flavor = "multi_thread")]
 async fn plug_lua_of_ones_own_without_the_registry_by_curl() {
     let server = Server::start().unwrap();
-    let quota = Quota { store: store(&server).await, script: tollgate::redis::Custom::new(QUOTA) };
-    let layer = GateLayer::new(Limiter::custom(quota)).key(Header::new("user-agent").unwrap());
+    let quota = Quota { store: store(&server).await, script: tollgate::redis::CustomScript::new(QUOTA) };
+    let layer = GateLayer::new(Limiter::custom(quota)).key(HeaderKey::new("user-agent").unwrap());
     let service = Router::new().route("/", get(|| async { "hello" })).layer(layer);
     let address = serve(service).await;
     let headers = |all: u8| format!("x-acme-limit: 1\r\nx-acme-all: {all}\r\nx-acme-left: 0\r\nretry-after: 3600\r\n");

@@ -1,4 +1,4 @@
-//! Seed 003's vectors through the whole layer: statuses and headers, byte for byte, by a clock that shows their time.
+//! PlugLimit's vectors through the whole layer: statuses and headers, byte for byte, by a clock that shows their time.
 
 use std::convert::Infallible;
 
@@ -6,21 +6,21 @@ use http::request::Parts;
 use http::{Request, Response};
 use serde_json::Value;
 use tollgate_kernel::Timestamp;
-use tollgate_tower::by;
+use tollgate_tower::key_fn;
 use tollgate_tower::plug::{PlugError, PlugLayer};
 use tollgate_tower::testing::{TestClock, request};
 use tower::Layer;
 
 const NAMES: [&str; 4] = ["x-ratelimit-limit", "x-ratelimit-reset", "x-ratelimit-remaining", "retry-after"];
 
-/// What was played.
+/// The numbers of scenarios and requests that were replayed.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Played {
+struct ReplayCounts {
     scenarios: usize,
     wrong_policies: usize,
     passed: usize,
     stopped: usize,
-    /// Of these only the decision is given.
+    /// The vectors of these contain only the decision.
     without_headers: usize,
 }
 
@@ -43,13 +43,13 @@ fn layer(clock: &TestClock, limiter: &str, policy: &Value) -> Result<PlugLayer, 
     let names: &[&str] =
         if limiter == "fixed_window" { &["limit", "window_s"] } else { &["limit", "window_s", "burst"] };
     let opts = names.iter().map(|name| policy[*name].to_string());
-    clock.limiters().plug(limiter).opts(opts).key(by(key)).build()
+    clock.limiters().plug(limiter).opts(opts).key(key_fn(key)).build()
 }
 
-async fn play(limiter: &str, text: &str) -> Played {
+async fn play(limiter: &str, text: &str) -> ReplayCounts {
     let clock = TestClock::new();
     let service = tower::service_fn(|_: Request<String>| async { Ok::<_, Infallible>(Response::new(String::new())) });
-    let (mut played, mut app) = (Played::default(), None);
+    let (mut played, mut app) = (ReplayCounts::default(), None);
     for (index, line) in text.lines().enumerate() {
         let vector: Value = serde_json::from_str(line).unwrap();
         let place = format!("{limiter}, line {}", index + 1);

@@ -13,27 +13,27 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Notify, mpsc};
-use tollgate_kernel::{Cost, Decision, Detail, Item, Policy, Reply, Store, StoreError, Timestamp, Together};
+use tollgate_kernel::{Cost, Decision, Detail, JointDecision, KeyCheck, Policy, Reply, Store, StoreError, Timestamp};
 use tollgate_tower::testing::TestClock;
-use tollgate_tower::{GateLayer, Limiter, Line};
+use tollgate_tower::{GateLayer, Limiter, WaitLine};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
+use crate::support::in_process;
 use crate::support::web::{Client, serve};
-use crate::support::within;
 
-/// A service that must be ready before it is called, as tower has it, and whose clones have to be asked anew.
+/// A service that must be polled ready before it is called, as tower requires; its clones are not ready.
 #[derive(Debug, Default)]
-struct Strict {
+struct StrictService {
     ready: bool,
 }
 
-impl Clone for Strict {
+impl Clone for StrictService {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl<B> Service<Request<B>> for Strict {
+impl<B> Service<Request<B>> for StrictService {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Ready<Result<Self::Response, Infallible>>;
@@ -49,16 +49,16 @@ impl<B> Service<Request<B>> for Strict {
     }
 }
 
-/// A store that answers when it is let, and tells when it is asked or given up.
-struct Slow {
+/// A store that answers when the test lets it, and reports when it is called and when a call is dropped.
+struct SlowStore {
     home: tollgate::Memory,
     asked: mpsc::UnboundedSender<&'static str>,
     go: Arc<Notify>,
 }
 
-struct GivenUp<'a>(Option<&'a mpsc::UnboundedSender<&'static str>>);
+struct DropNotice<'a>(Option<&'a mpsc::UnboundedSender<&'static str>>);
 
-impl Drop for GivenUp<'_> {
+impl Drop for DropNotice<'_> {
     fn drop(&mut self) {
         if let Some(tell) = self.0 {
             let _ = tell.send("given up");
@@ -70,7 +70,7 @@ fn never<'a, T>() -> Reply<'a, T> {
     Reply::now(Err(StoreError::OtherHome))
 }
 
-impl Store for Slow {
+impl Store for SlowStore {
     fn check<'a>(
         &'a self,
         policy: &'a Policy,
@@ -78,7 +78,7 @@ impl Store for Slow {
         request: tollgate_kernel::Request,
     ) -> Reply<'a, Decision> {
         Reply::later(async move {
-            let mut guard = GivenUp(Some(&self.asked));
+            let mut guard = DropNotice(Some(&self.asked));
             let _ = self.asked.send("asked");
             self.go.notified().await;
             guard.0 = None;
@@ -101,7 +101,7 @@ impl Store for Slow {
     ) -> Reply<'a, Vec<Decision>> {
         never()
     }
-    fn check_all<'a>(&'a self, _: &'a [Item<'a>]) -> Reply<'a, Together> {
+    fn check_all<'a>(&'a self, _: &'a [KeyCheck<'a>]) -> Reply<'a, JointDecision> {
         never()
     }
     fn reset<'a>(&'a self, _: &'a Policy, _: &'a [u8]) -> Reply<'a, ()> {
@@ -116,7 +116,7 @@ fn slow(policy: &str) -> (Limiter, mpsc::UnboundedReceiver<&'static str>, Arc<No
     let (asked, heard) = mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
     let home = tollgate::Memory::new(tollgate::DEFAULT_CAP);
-    (Limiter::over(Slow { home, asked, go: go.clone() }, policy.parse().unwrap()), heard, go)
+    (Limiter::over(SlowStore { home, asked, go: go.clone() }, policy.parse().unwrap()), heard, go)
 }
 
 #[tokio::test]
@@ -127,17 +127,17 @@ async fn only_what_is_ready_is_called() {
     let layers = [
         GateLayer::new(gate.clone()),
         GateLayer::new(over.clone()),
-        GateLayer::new(gate).wait(Line::new(std::time::Duration::ZERO)),
+        GateLayer::new(gate).wait(WaitLine::new(std::time::Duration::ZERO)),
         GateLayer::new(over).skip(|parts| parts.uri.path() == "/skip"),
     ];
     for layer in layers {
-        let mut service = layer.layer(Strict::default());
+        let mut service = layer.layer(StrictService::default());
         for number in 0..30 {
             let path = if number % 3 == 0 { "/skip" } else { "/" };
-            let request = if number % 5 == 0 { Request::get(path).body(()).unwrap() } else { within::get(path) };
-            within::ask(&mut service, request).await;
+            let request = if number % 5 == 0 { Request::get(path).body(()).unwrap() } else { in_process::get(path) };
+            in_process::ask(&mut service, request).await;
             // A clone that was never asked whether it is ready is asked.
-            let answer = service.clone().oneshot(within::get(path)).await.unwrap();
+            let answer = service.clone().oneshot(in_process::get(path)).await.unwrap();
             assert!([200, 429].contains(&answer.status().as_u16()));
         }
     }
@@ -157,13 +157,13 @@ async fn behind_and_before_concurrency_limits_and_buffers_no_readiness_is_lost()
             .concurrency_limit(3)
             .layer(GateLayer::new(limiter))
             .concurrency_limit(1)
-            .service(Strict::default());
+            .service(StrictService::default());
         let passed = Arc::new(AtomicUsize::new(0));
         let tasks = (0..50).map(|_| {
             let (service, passed) = (service.clone(), passed.clone());
             tokio::spawn(async move {
                 for _ in 0..4 {
-                    let answer = service.clone().oneshot(within::get("/")).await.unwrap();
+                    let answer = service.clone().oneshot(in_process::get("/")).await.unwrap();
                     passed.fetch_add(usize::from(answer.status() == 200), Ordering::Relaxed);
                 }
             })
@@ -179,18 +179,19 @@ async fn behind_and_before_concurrency_limits_and_buffers_no_readiness_is_lost()
 #[tokio::test]
 async fn a_request_that_waits_for_the_store_holds_up_no_other() {
     let (limiter, mut heard, go) = slow("5/d");
-    let mut service = GateLayer::new(limiter).skip(|parts| parts.uri.path() == "/skip").layer(Strict::default());
-    let waiting = tokio::spawn(ServiceExt::<Request<()>>::ready(&mut service).await.unwrap().call(within::get("/")));
+    let mut service = GateLayer::new(limiter).skip(|parts| parts.uri.path() == "/skip").layer(StrictService::default());
+    let waiting =
+        tokio::spawn(ServiceExt::<Request<()>>::ready(&mut service).await.unwrap().call(in_process::get("/")));
     assert_eq!(heard.recv().await, Some("asked"));
     for _ in 0..3 {
-        assert_eq!(within::ask(&mut service, within::get("/skip")).await.status(), 200);
+        assert_eq!(in_process::ask(&mut service, in_process::get("/skip")).await.status(), 200);
     }
     assert!(!waiting.is_finished());
     go.notify_one();
     assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
 }
 
-/// The client goes away while the store is asked: the question is given up with it, and the service goes on.
+/// The client disconnects while the store decides: the call of the store is dropped, and the service continues.
 #[tokio::test]
 async fn a_client_that_goes_away_while_the_store_is_asked_takes_nobody_along() {
     let (limiter, mut heard, go) = slow("5/d");
@@ -208,7 +209,7 @@ async fn a_client_that_goes_away_while_the_store_is_asked_takes_nobody_along() {
     assert_eq!((status.as_u16(), crate::support::left(&headers)), (200, Some(4)), "nobody else was charged");
 }
 
-/// Given up at every point where it can be: before it is asked, while it is, and while it is served.
+/// Requests are dropped at every point: before the store is called, while it decides, and while they are served.
 #[tokio::test]
 async fn a_request_may_be_dropped_at_any_time() {
     let (limiter, mut heard, go) = slow("100/d");
@@ -223,9 +224,9 @@ async fn a_request_may_be_dropped_at_any_time() {
     });
     let mut service = GateLayer::new(limiter).layer(inner);
     // Never polled.
-    drop(service.ready().await.unwrap().call(within::get("/")));
+    drop(service.ready().await.unwrap().call(in_process::get("/")));
     for polls in 1..4 {
-        let mut request = Box::pin(service.ready().await.unwrap().call(within::get("/")));
+        let mut request = Box::pin(service.ready().await.unwrap().call(in_process::get("/")));
         for _ in 0..polls {
             assert!(futures_util::poll!(request.as_mut()).is_pending());
             go.notify_one();
@@ -235,7 +236,7 @@ async fn a_request_may_be_dropped_at_any_time() {
     }
     go.notify_one();
     serve.notify_one();
-    assert_eq!(within::ask(&mut service, within::get("/")).await.status(), 200);
+    assert_eq!(in_process::ask(&mut service, in_process::get("/")).await.status(), 200);
 }
 
 /// A body of any kind passes, and refusals have bodies of the same type.
@@ -252,7 +253,7 @@ async fn bodies_of_any_kind() {
         });
         let mut service = GateLayer::new(gate).layer(inner);
         for (status, whole) in [(200, body().collect().await.unwrap().to_bytes()), (429, Bytes::new())] {
-            let request = within::get("/").map(|()| body());
+            let request = in_process::get("/").map(|()| body());
             let answer = service.ready().await.unwrap().call(request).await.unwrap();
             assert_eq!(answer.status(), status);
             let hint = http_body::Body::size_hint(answer.body()).exact();

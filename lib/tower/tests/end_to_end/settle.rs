@@ -6,21 +6,21 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::any;
 use http::{HeaderMap, StatusCode, Uri};
-use tollgate::{Gate, Manual};
-use tollgate_daemon::{Server as Tollgate, Settings, Token};
+use tollgate::{Gate, ManualClock};
+use tollgate_daemon::{AccessToken, Server as Tollgate, ServerSettings};
 use tollgate_kernel::{Policy, Request, Store};
 use tollgate_kit::Server as Redis;
 use tollgate_tower::testing::TestClock;
-use tollgate_tower::{GateLayer, Limiter, Settle};
+use tollgate_tower::{GateLayer, Limiter, Settlement};
 
 use crate::support::homes::{begin, store, tollgate};
-use crate::support::said::Said;
+use crate::support::log_capture::LogCapture;
 use crate::support::web::{Client, serve};
-use crate::support::{field, left, within};
+use crate::support::{field, in_process, left};
 
 /// Limits in three homes.
 struct Homes {
-    clock: Manual,
+    clock: ManualClock,
     redis: Redis,
     tollgate: (Tollgate, String),
 }
@@ -42,7 +42,7 @@ impl Homes {
     }
 }
 
-/// Answers the status that the query asks for, and says what it cost.
+/// Answers with the status that the query asks for, and reports the cost.
 fn as_asked() -> Router {
     let answer = async |uri: Uri| {
         let (mut status, mut headers) = (StatusCode::OK, HeaderMap::new());
@@ -56,7 +56,7 @@ fn as_asked() -> Router {
     Router::new().fallback(any(answer))
 }
 
-/// The status and what is left of the limit by requests one after the other.
+/// Returns the status and what is left of the limit for requests made one after the other.
 async fn check(name: &str, layer: GateLayer, rows: &[(&str, u16, u64)]) {
     let server = serve(as_asked().layer(layer)).await;
     let mut client = Client::connect(server.addr).await;
@@ -74,7 +74,7 @@ async fn what_failed_is_given_back() {
     for (name, limiter) in homes.limiters("5/d").await {
         let layer = GateLayer::new(limiter)
             .cost(|parts| if parts.uri.path() == "/left" { 0 } else { 2 })
-            .settle(|status, _| if status.is_server_error() { Settle::Refund } else { Settle::Keep });
+            .settle(|status, _| if status.is_server_error() { Settlement::Refund } else { Settlement::Keep });
         let rows = [
             ("/", 200, 3),
             ("/?status=500", 500, 3),
@@ -90,14 +90,14 @@ async fn what_failed_is_given_back() {
     }
 }
 
-/// Good logins are free, failed ones count, and who has failed too often is not even asked.
+/// Good logins are free, failed ones count, and after too many failures the service is not called.
 #[tokio::test]
 async fn only_failed_logins_count() {
     let homes = Homes::start();
     for (name, limiter) in homes.limiters("3/d").await {
         let failed = |status: StatusCode, _: &HeaderMap| match status {
-            StatusCode::UNAUTHORIZED => Settle::Charge(1),
-            _ => Settle::Keep,
+            StatusCode::UNAUTHORIZED => Settlement::Charge(1),
+            _ => Settlement::Keep,
         };
         let rows = [
             ("/", 200, 3),
@@ -115,21 +115,21 @@ async fn only_failed_logins_count() {
     }
 }
 
-/// A response says what it cost, beyond what its request did; even more than is left.
+/// A response adds to the charge of its request, even more than is left.
 #[tokio::test]
 async fn a_response_may_cost_more() {
     let homes = Homes::start();
     for (name, limiter) in homes.limiters("100/d").await {
         let by_field = |_: StatusCode, headers: &HeaderMap| {
             let cost = headers.get("x-cost").and_then(|cost| cost.to_str().ok()?.parse().ok());
-            cost.map_or(Settle::Keep, Settle::Charge)
+            cost.map_or(Settlement::Keep, Settlement::Charge)
         };
         let rows = [
             ("/", 200, 99),
             ("/?cost=9", 200, 89),
             ("/?cost=0", 200, 88),
             ("/?cost=40", 200, 47),
-            // It passed, and so it is not told to wait: the next one is.
+            // It passed, so its response contains no wait: the next one does.
             ("/?cost=60", 200, 0),
             ("/", 429, 0),
         ];
@@ -142,13 +142,13 @@ async fn a_response_may_cost_more() {
 async fn a_charge_beyond_all_numbers_is_the_greatest_one() {
     for units in [1 << 53, u64::MAX] {
         let gate = TestClock::new().gate("100/d").unwrap();
-        let mut service = within::gated(&GateLayer::new(gate).settle(move |_, _| Settle::Charge(units)));
-        assert_eq!(within::ask(&mut service, within::get("/")).await.status(), 200);
-        assert_eq!(within::ask(&mut service, within::get("/")).await.status(), 429, "{units}");
+        let mut service = in_process::gated(&GateLayer::new(gate).settle(move |_, _| Settlement::Charge(units)));
+        assert_eq!(in_process::ask(&mut service, in_process::get("/")).await.status(), 200);
+        assert_eq!(in_process::ask(&mut service, in_process::get("/")).await.status(), 429, "{units}");
     }
 }
 
-/// Given back means that as much is left as before, however long the service took.
+/// After a refund as much is left as before, however long the service took.
 #[tokio::test]
 async fn a_refund_leaves_what_was_there_before() {
     for policy in [
@@ -163,7 +163,7 @@ async fn a_refund_leaves_what_was_there_before() {
         let gate = clock.gate(policy).unwrap();
         let took = clock.clone();
         let layer = GateLayer::new(gate.clone())
-            .settle(|status, _| if status.is_server_error() { Settle::Refund } else { Settle::Keep });
+            .settle(|status, _| if status.is_server_error() { Settlement::Refund } else { Settlement::Keep });
         let answer = tower::service_fn(move |request: http::Request<()>| {
             let fails = request.uri().path() == "/fail";
             took.advance(if fails { Duration::from_millis(1_234) } else { Duration::ZERO });
@@ -172,17 +172,17 @@ async fn a_refund_leaves_what_was_there_before() {
             std::future::ready(Ok::<_, std::convert::Infallible>(answer.unwrap()))
         });
         let mut service = tower::Layer::layer(&layer, answer);
-        within::ask(&mut service, within::get("/")).await;
+        in_process::ask(&mut service, in_process::get("/")).await;
         clock.advance(Duration::from_millis(777));
         let key = "address:203.0.113.7";
         let before = gate.decide(key, &Request::ONE.peek()).unwrap();
-        assert_eq!(within::ask(&mut service, within::get("/fail")).await.status(), 502);
+        assert_eq!(in_process::ask(&mut service, in_process::get("/fail")).await.status(), 502);
         let after = gate.decide(key, &Request::ONE.peek()).unwrap();
         assert_eq!(after.remaining, before.remaining, "{policy}");
     }
 }
 
-/// Whoever decided while the store was away did not charge the store, and nothing is given back to it.
+/// A decision that another source made while the store was away did not charge the store, so nothing is refunded.
 #[tokio::test]
 async fn nothing_is_given_back_where_nothing_was_charged() {
     let homes = Homes::start();
@@ -190,32 +190,38 @@ async fn nothing_is_given_back_where_nothing_was_charged() {
     let policy: Policy = "5/d".parse().unwrap();
     let key = b"address:203.0.113.7";
     assert_eq!(store.check(&policy, key, Request::ONE).await.unwrap().remaining, 4);
-    let layer = GateLayer::new(Limiter::over(store.clone(), policy.clone())).look_first().settle(|_, _| Settle::Refund);
+    let layer =
+        GateLayer::new(Limiter::over(store.clone(), policy.clone())).look_first().settle(|_, _| Settlement::Refund);
     for _ in 0..3 {
-        within::ask(&mut within::gated(&layer), within::get("/")).await;
+        in_process::ask(&mut in_process::gated(&layer), in_process::get("/")).await;
     }
     assert_eq!(store.check(&policy, key, Request::ONE.peek()).await.unwrap().remaining, 4);
 }
 
-/// A layer over a Tollgate server whose token may not give back says so with its first request, before anything is to be
-/// given back; with the right token it says nothing, and gives back.
+/// A layer over a Tollgate server whose token may not refund logs that with its first request, before any refund is
+/// due; with the right token it logs nothing, and refunds.
 #[tokio::test]
 async fn a_missing_right_to_give_back_is_said_with_the_first_request() {
     let folder = std::env::temp_dir().join(format!("tollgate-settle-{}", std::process::id()));
     let _ = std::fs::remove_file(&folder);
-    let token = |scopes: &str, name: &str| Token::add_to(&folder, scopes.parse().unwrap(), name).unwrap().0;
+    let token = |scopes: &str, name: &str| AccessToken::add_to(&folder, scopes.parse().unwrap(), name).unwrap().0;
     let (old, new) = (token("check", "old"), token("check,refund", "new"));
     let any = (std::net::Ipv4Addr::LOCALHOST, 0).into();
-    let settings =
-        Settings { resp: Some(any), http: None, threads: 1, tokens: Some(folder.clone()), ..Settings::default() };
+    let settings = ServerSettings {
+        resp: Some(any),
+        http: None,
+        threads: 1,
+        tokens: Some(folder.clone()),
+        ..ServerSettings::default()
+    };
     let server = Tollgate::start_with_clock(settings, &begin()).unwrap();
     std::fs::remove_file(&folder).unwrap();
     for (token, may) in [(old, false), (new, true)] {
         let url = format!("tollgate://{}@{}", token.text(), server.resp_addr().unwrap());
         let policy: Policy = "5/d".parse::<Policy>().unwrap().with_name(if may { "new" } else { "old" }).unwrap();
         let fails = |status: StatusCode, _: &HeaderMap| match status.is_server_error() {
-            true => Settle::Refund,
-            false => Settle::Keep,
+            true => Settlement::Refund,
+            false => Settlement::Keep,
         };
         let store = store(&url).await;
         let layer = GateLayer::new(Limiter::over(store.clone(), policy.clone())).settle(fails);
@@ -225,11 +231,11 @@ async fn a_missing_right_to_give_back_is_said_with_the_first_request() {
             Ok::<_, std::convert::Infallible>(answer.unwrap())
         });
         let mut service = tower::Layer::layer(&layer, service);
-        let (said, _guard) = Said::listen();
-        assert_eq!(within::ask(&mut service, within::get("/")).await.status(), 200);
-        // The request does not wait for it, and what is asked behind it is answered later.
-        let missing = "the store does not let us give back, so Settle::Refund will fail";
-        let told = || said.lines().join("\n");
+        let (log, _guard) = LogCapture::listen();
+        assert_eq!(in_process::ask(&mut service, in_process::get("/")).await.status(), 200);
+        // The request does not wait for the check, which is answered later.
+        let missing = "the store does not let us give back, so Settlement::Refund will fail";
+        let told = || log.lines().join("\n");
         for _ in 0..100 {
             if told().contains(missing) {
                 break;
@@ -239,7 +245,7 @@ async fn a_missing_right_to_give_back_is_said_with_the_first_request() {
         }
         assert_eq!(told().contains(missing), !may, "{}", told());
         assert_eq!(told().contains("NOPERM expected a token with the scope refund"), !may, "{}", told());
-        assert_eq!(within::ask(&mut service, within::get("/fail")).await.status(), 500);
+        assert_eq!(in_process::ask(&mut service, in_process::get("/fail")).await.status(), 500);
         let left = store.check(&policy, b"address:203.0.113.7", Request::ONE.peek()).await.unwrap().remaining;
         assert_eq!(left, if may { 4 } else { 3 });
         assert_eq!(told().matches(missing).count(), usize::from(!may), "{}", told());

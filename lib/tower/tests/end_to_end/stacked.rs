@@ -1,36 +1,36 @@
-//! Two layers, one behind the other: both are charged in order, and the fields of both are told.
+//! Two layers, one behind the other: both are charged in order, and the response has the fields of both.
 
 use axum::Router;
 use axum::routing::get;
 use tollgate::Gate;
 use tollgate_tower::testing::TestClock;
-use tollgate_tower::{ClientIp, Dialect, Fields, GateLayer, Settle, Token};
+use tollgate_tower::{ClientIp, GateLayer, HeaderDialect, HeaderFields, Settlement, TokenKey};
 
-use crate::support::web::{Served, curl, serve};
+use crate::support::web::{TestServer, curl, serve};
 
-struct Two {
+struct StackedGates {
     addresses: Gate,
     tokens: Gate,
-    server: Served,
+    server: TestServer,
 }
 
 /// Addresses outside, tokens inside.
-async fn two(outer: &str, inner: &str, change: impl Fn(GateLayer) -> GateLayer) -> Two {
+async fn two(outer: &str, inner: &str, change: impl Fn(GateLayer) -> GateLayer) -> StackedGates {
     let clock = TestClock::new();
     let (addresses, tokens) = (clock.gate(outer).unwrap(), clock.gate(inner).unwrap());
     let by_address = change(GateLayer::new(addresses.clone()).key(ClientIp::peer()));
-    let by_token = change(GateLayer::new(tokens.clone()).key(Token::bearer()));
+    let by_token = change(GateLayer::new(tokens.clone()).key(TokenKey::bearer()));
     // The layer that is added last is the first to see a request.
     let router = Router::new().route("/", get(async || "hello")).layer(by_token).layer(by_address);
-    Two { addresses, tokens, server: serve(router).await }
+    StackedGates { addresses, tokens, server: serve(router).await }
 }
 
-impl Two {
+impl StackedGates {
     async fn ask(&self, token: &str) -> String {
         curl(&self.server.url("/"), &["-H", &format!("authorization: Bearer {token}")]).await
     }
 
-    /// What is left of the address, and of the token.
+    /// Returns what is left for the address and for the token.
     fn left(&self, token: &str) -> (i64, i64) {
         let left = |gate: &Gate, key: String| gate.ask(&key).cost(0).check().unwrap().remaining;
         (left(&self.addresses, "address:127.0.0.1".to_owned()), left(&self.tokens, format!("token:{token}")))
@@ -58,7 +58,7 @@ async fn lists_tell_of_both() {
 /// Of fields with one value those with the least left stay, as a set.
 #[tokio::test]
 async fn single_fields_tell_of_the_tighter_one() {
-    let dialects = || Fields::new([Dialect::Draft6, Dialect::Draft7]);
+    let dialects = || HeaderFields::new([HeaderDialect::Draft6, HeaderDialect::Draft7]);
     let two = two("3/h", "2/min", move |layer| layer.headers(dialects())).await;
     for (token, limit, left, reset) in [("a", "2", "1", "60"), ("b", "3", "1", "3600"), ("c", "3", "0", "3600")] {
         let answer = two.ask(token).await;
@@ -68,7 +68,7 @@ async fn single_fields_tell_of_the_tighter_one() {
     }
 }
 
-/// Who is refused outside is not charged inside; who is refused inside has paid outside.
+/// A request that the outer layer refuses is not charged inside; one that the inner layer refuses is charged outside.
 #[tokio::test]
 async fn both_are_charged_in_order() {
     let two = two("4/h", "2/h", |layer| layer).await;
@@ -80,10 +80,11 @@ async fn both_are_charged_in_order() {
     }
 }
 
-/// Unless the outer one is told to give back what the inner one refused.
+/// The outer layer may be set to refund what the inner one refused.
 #[tokio::test]
 async fn an_outer_layer_may_give_back_what_an_inner_one_refused() {
-    let refund = |layer: GateLayer| layer.settle(|status, _| if status == 429 { Settle::Refund } else { Settle::Keep });
+    let refund =
+        |layer: GateLayer| layer.settle(|status, _| if status == 429 { Settlement::Refund } else { Settlement::Keep });
     let two = two("4/h", "1/h", refund).await;
     for (token, status, left) in
         [("a", "200", (3, 0)), ("a", "429", (3, 0)), ("a", "429", (3, 0)), ("b", "200", (2, 0))]

@@ -1,38 +1,33 @@
-//! One scenario by chance over every store: the same statuses, the same fields, the same bytes.
+//! One random scenario over every store: the same statuses, the same fields, the same bytes.
 
 use std::time::Duration;
 
 use http::request::Parts;
-use tollgate::{DEFAULT_CAP, Gate, Manual, Memory};
+use tollgate::{DEFAULT_CAP, Gate, ManualClock, Memory};
 use tollgate_kernel::{Micros, Policy};
 use tollgate_kit::{Cluster, Server};
-use tollgate_tower::{GateLayer, Limiter, Path, Settle};
+use tollgate_random::Rng;
+use tollgate_tower::{GateLayer, Limiter, PathKey, Settlement};
 
-use crate::support::chance::Chance;
 use crate::support::homes::{begin, store, tollgate};
-use crate::support::within;
+use crate::support::in_process;
 
 /// Periods so long that the seconds of a test give nothing back.
 const POLICIES: [&str; 3] =
     ["12/30d", "12/30d gcra burst=12 name=steady, 40/60d fixed name=month", "25/30d bucket burst=9"];
 const REQUESTS: usize = 200;
 
-/// A request: whose it is, what it costs, and how it ends.
+/// A request: its key, its cost, and how it ends.
 struct Row {
     path: String,
     pause: Micros,
 }
 
 fn rows(seed: u64) -> Vec<Row> {
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     let row = |_| Row {
-        path: format!(
-            "/{}?cost={}&fails={}",
-            chance.between(1, 5),
-            *chance.pick(&[0, 1, 1, 1, 2, 3, 20]),
-            chance.one_in(6)
-        ),
-        pause: Micros::new(chance.between(0, 2_000)),
+        path: format!("/{}?cost={}&fails={}", rng.within(1, 5), rng.pick(&[0, 1, 1, 1, 2, 3, 20]), rng.one_in(6)),
+        pause: Micros::new(rng.within(0, 2_000)),
     };
     (0..REQUESTS).map(row).collect()
 }
@@ -43,11 +38,11 @@ fn query<'a>(parts: &'a Parts, name: &str) -> &'a str {
 }
 
 /// What the client sees of all of it, with or without times.
-async fn play(limiter: Limiter, seed: u64, clock: &Manual, times: bool) -> Vec<String> {
+async fn play(limiter: Limiter, seed: u64, clock: &ManualClock, times: bool) -> Vec<String> {
     let layer = GateLayer::new(limiter)
-        .key(Path::segments(1))
+        .key(PathKey::segments(1))
         .cost(|parts| query(parts, "cost").parse().unwrap())
-        .settle(|status, _| if status.is_server_error() { Settle::Refund } else { Settle::Keep });
+        .settle(|status, _| if status.is_server_error() { Settlement::Refund } else { Settlement::Keep });
     let service = tower::service_fn(async |request: http::Request<()>| {
         let fails = query(&request.into_parts().0, "fails") == "true";
         let status = if fails { 500 } else { 200 };
@@ -58,7 +53,7 @@ async fn play(limiter: Limiter, seed: u64, clock: &Manual, times: bool) -> Vec<S
     let mut seen = Vec::new();
     for row in rows(seed) {
         clock.advance(row.pause);
-        let (head, body) = within::ask(&mut service, within::get(&row.path)).await.into_parts();
+        let (head, body) = in_process::ask(&mut service, in_process::get(&row.path)).await.into_parts();
         let mut told = format!("{} {}\n", row.path, head.status);
         for (name, value) in &head.headers {
             let value = value.to_str().unwrap();
@@ -100,10 +95,10 @@ async fn all_stores_answer_alike() {
     let (_server, url) = tollgate(&clock);
     for (seed, text) in (1..).zip(POLICIES) {
         let policy: Policy = text.parse().unwrap();
-        let gate = |clock: &Manual| Gate::builder().value(policy.clone()).clock(clock.clone()).build().unwrap();
+        let gate = |clock: &ManualClock| Gate::builder().value(policy.clone()).clock(clock.clone()).build().unwrap();
         let own = begin();
         let expected = play(gate(&own).into(), seed, &own, true).await;
-        // All of it is in there: what passes, what is refused for a while and for ever, and what is given back.
+        // The scenario contains requests that pass, that are refused for a while and forever, and refunds.
         for what in [" 200 OK", " 429 ", "retry-after: ", " 500 "] {
             assert!(expected.iter().any(|told| told.contains(what)), "{text}: no {what:?}");
         }

@@ -19,7 +19,7 @@ use tollgate_tower::GateLayer;
 use tollgate_tower::testing::TestClock;
 use tower::ServiceExt;
 
-use crate::support::web::{Broken, Client, Sent, Served, curl, listen, nothing, serve};
+use crate::support::web::{BodyError, Client, RequestBody, TestServer, curl, listen, nothing, serve};
 
 fn layer() -> GateLayer {
     GateLayer::new(TestClock::new().gate("1000/h").unwrap())
@@ -34,7 +34,7 @@ where
 }
 
 /// One request over HTTP/1.1 or HTTP/2.
-async fn send(version: Version, addr: std::net::SocketAddr, request: Request<Sent>) -> Response<Incoming> {
+async fn send(version: Version, addr: std::net::SocketAddr, request: Request<RequestBody>) -> Response<Incoming> {
     if version == Version::HTTP_11 {
         return Client::connect(addr).await.send(request).await;
     }
@@ -47,7 +47,7 @@ async fn send(version: Version, addr: std::net::SocketAddr, request: Request<Sen
 
 const VERSIONS: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
-fn request(method: &str, server: &Served, path: &str, body: Sent) -> Request<Sent> {
+fn request(method: &str, server: &TestServer, path: &str, body: RequestBody) -> Request<RequestBody> {
     let request = Request::builder().method(method).uri(server.url(path)).header("host", server.addr.to_string());
     request.body(body).unwrap()
 }
@@ -97,7 +97,7 @@ async fn a_request_comes_piece_by_piece() {
         );
         let server = serve(router.layer(layer())).await;
         let (send_piece, from) = mpsc::channel(1);
-        let body: Sent = pieces::<Broken>(from).boxed_unsync();
+        let body: RequestBody = pieces::<BodyError>(from).boxed_unsync();
         let answer = tokio::spawn(send(version, server.addr, request("POST", &server, "/", body)));
         for piece in ["one", "two", "three"] {
             send_piece.send(Frame::data(Bytes::from(piece))).await.unwrap();
@@ -117,7 +117,7 @@ async fn an_echo_runs_both_ways_at_once() {
     let server = serve(router.layer(layer())).await;
     for version in VERSIONS {
         let (send_piece, from) = mpsc::channel(1);
-        let body: Sent = pieces::<Broken>(from).boxed_unsync();
+        let body: RequestBody = pieces::<BodyError>(from).boxed_unsync();
         let answer = send(version, server.addr, request("POST", &server, "/", body)).await;
         let mut echoed = answer.into_body();
         for piece in ["one", "two", "three"] {
@@ -220,7 +220,7 @@ async fn hypers_own_bodies_pass() {
         tower::service_fn(async |request: Request<Incoming>| Ok::<_, Infallible>(Response::new(request.into_body())));
     let service = tower::ServiceBuilder::new().layer(layer).service(echo);
     let (listener, addr) = listen().await;
-    let server = Served::of(addr, async move {
+    let server = TestServer::of(addr, async move {
         loop {
             let (stream, peer) = listener.accept().await.unwrap();
             let service = service.clone().map_request(move |mut request: Request<Incoming>| {

@@ -8,15 +8,15 @@ use axum::routing::any;
 use tokio::io::AsyncWriteExt;
 use tollgate::{DEFAULT_CAP, Memory};
 use tollgate_tower::testing::TestClock;
-use tollgate_tower::{GateLayer, Header, Limiter, Line};
+use tollgate_tower::{GateLayer, HeaderKey, Limiter, WaitLine};
 
 use crate::support::field;
-use crate::support::web::{Client, Served, serve};
+use crate::support::web::{Client, TestServer, serve};
 
 type Answer = tokio::task::JoinHandle<(http::StatusCode, http::HeaderMap, bytes::Bytes)>;
 
-async fn behind(layer: GateLayer) -> Served {
-    let layer = layer.key(Header::new("x-key").unwrap());
+async fn behind(layer: GateLayer) -> TestServer {
+    let layer = layer.key(HeaderKey::new("x-key").unwrap());
     serve(Router::new().route("/{*any}", any(async || "hello")).layer(layer)).await
 }
 
@@ -26,7 +26,7 @@ fn send(addr: SocketAddr, path: &'static str, key: &'static str) -> Answer {
 }
 
 /// Until so many stand in line.
-async fn in_line(line: &Line, many: usize) {
+async fn in_line(line: &WaitLine, many: usize) {
     let standing = async {
         while line.waiting() != many {
             tokio::task::yield_now().await;
@@ -40,7 +40,7 @@ async fn in_line(line: &Line, many: usize) {
 async fn requests_are_answered_when_they_fit_whatever_the_store() {
     for over in [false, true] {
         let clock = TestClock::new();
-        let line = Line::new(Duration::from_secs(5)).timer(clock.clone());
+        let line = WaitLine::new(Duration::from_secs(5)).timer(clock.clone());
         let limiter: Limiter = match over {
             false => clock.gate("1/s").unwrap().into(),
             true => Limiter::over(Memory::with_clock(DEFAULT_CAP, Box::new(clock.clone())), "1/s".parse().unwrap()),
@@ -52,7 +52,7 @@ async fn requests_are_answered_when_they_fit_whatever_the_store() {
             waiting.push(send(server.addr, "/x", "a"));
             in_line(&line, many).await;
         }
-        // Another key waits for nobody.
+        // A request of another key does not wait.
         assert_eq!(send(server.addr, "/x", "b").await.unwrap().0, 200);
         for (place, answer) in waiting.into_iter().enumerate() {
             assert_eq!(line.waiting(), 4 - place);
@@ -68,14 +68,14 @@ async fn requests_are_answered_when_they_fit_whatever_the_store() {
 #[tokio::test]
 async fn who_would_wait_too_long_is_refused_at_once() {
     let clock = TestClock::new();
-    let line = Line::new(Duration::from_secs(2)).timer(clock.clone());
+    let line = WaitLine::new(Duration::from_secs(2)).timer(clock.clone());
     let server = behind(GateLayer::new(clock.gate("1/10s").unwrap()).wait(line.clone())).await;
     assert_eq!(send(server.addr, "/x", "a").await.unwrap().0, 200);
     let (status, headers, body) = send(server.addr, "/x", "a").await.unwrap();
     assert_eq!((status.as_u16(), field(&headers, "retry-after").as_deref()), (429, Some("10")));
     assert!(body.ends_with(b"\"violated-policies\":[\"1/10s\"]}"));
     assert_eq!(line.waiting(), 0);
-    // Whoever obeys fits.
+    // A request that waited as long as it was told fits.
     clock.advance(Duration::from_secs(10));
     assert_eq!(send(server.addr, "/x", "a").await.unwrap().0, 200);
 }
@@ -83,7 +83,7 @@ async fn who_would_wait_too_long_is_refused_at_once() {
 #[tokio::test]
 async fn where_too_many_wait_the_next_is_refused() {
     let clock = TestClock::new();
-    let line = Line::new(Duration::from_secs(60)).most_a_key(1).timer(clock.clone());
+    let line = WaitLine::new(Duration::from_secs(60)).most_a_key(1).timer(clock.clone());
     let server = behind(GateLayer::new(clock.gate("1/10s").unwrap()).wait(line.clone())).await;
     assert_eq!(send(server.addr, "/x", "a").await.unwrap().0, 200);
     let waits = send(server.addr, "/x", "a");
@@ -99,7 +99,7 @@ async fn where_too_many_wait_the_next_is_refused() {
 #[tokio::test]
 async fn what_costs_nothing_passes_a_full_line() {
     let clock = TestClock::new();
-    let line = Line::new(Duration::from_secs(7_200)).most(1).timer(clock.clone());
+    let line = WaitLine::new(Duration::from_secs(7_200)).most(1).timer(clock.clone());
     let layer = GateLayer::new(clock.gate("1/h").unwrap()).cost(|parts| u64::from(parts.uri.path() != "/free"));
     let server = behind(layer.wait(line.clone())).await;
     assert_eq!(send(server.addr, "/x", "a").await.unwrap().0, 200);
@@ -113,7 +113,7 @@ async fn what_costs_nothing_passes_a_full_line() {
 #[tokio::test]
 async fn a_client_that_goes_away_leaves_the_line() {
     let clock = TestClock::new();
-    let line = Line::new(Duration::from_secs(60)).timer(clock.clone());
+    let line = WaitLine::new(Duration::from_secs(60)).timer(clock.clone());
     let server = behind(GateLayer::new(clock.gate("1/10s").unwrap()).wait(line.clone())).await;
     assert_eq!(send(server.addr, "/x", "a").await.unwrap().0, 200);
     let mut sockets = Vec::new();
@@ -133,17 +133,17 @@ async fn a_client_that_goes_away_leaves_the_line() {
     assert_eq!(clock.sleeping(), 0);
 }
 
-/// One line for all routes bounds them together; who waits for one limiter holds up nobody who waits for another.
+/// One line for all routes bounds them together; requests that wait for one limiter do not hold up those of another.
 #[tokio::test]
 async fn routes_with_limiters_of_their_own_do_not_wait_for_each_other() {
     let clock = TestClock::new();
-    let line = Line::new(Duration::from_secs(7_200)).timer(clock.clone());
+    let line = WaitLine::new(Duration::from_secs(7_200)).timer(clock.clone());
     let slow = clock.gate("1/h").unwrap();
     let layer = GateLayer::new(clock.gate("1/s").unwrap()).wait(line.clone());
     let server = behind(
         layer
-            .key(Header::new("x-key").unwrap())
-            .route("/slow", |toll| toll.limiter(slow).key(Header::new("x-key").unwrap())),
+            .key(HeaderKey::new("x-key").unwrap())
+            .route("/slow", |route| route.limiter(slow).key(HeaderKey::new("x-key").unwrap())),
     )
     .await;
     for path in ["/slow", "/x"] {

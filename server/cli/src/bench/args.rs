@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::subject::Wish;
-use crate::error::Error;
+use super::subject::CallPreference;
+use crate::error::CliError;
 use crate::server::StoreArgs;
 
 const EXAMPLES: &str = "\
@@ -71,16 +71,16 @@ pub(crate) struct BenchArgs {
 
 impl BenchArgs {
     /// Returns whether a function or a script was requested.
-    pub(crate) fn wish(&self) -> Wish {
+    pub(crate) fn preference(&self) -> CallPreference {
         match (self.function, self.script) {
-            (true, _) => Wish::Function,
-            (_, true) => Wish::Script,
-            _ => Wish::Either,
+            (true, _) => CallPreference::Function,
+            (_, true) => CallPreference::Script,
+            _ => CallPreference::Either,
         }
     }
 
     /// Refuses arguments that cannot be measured.
-    pub(crate) fn judge(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), CliError> {
         let ranges = [
             ("--keys", self.keys, 10_000_000, "1 to 10,000,000"),
             ("--connections", self.connections as u64, 1_000, "1 to 1,000"),
@@ -89,8 +89,8 @@ impl BenchArgs {
             ("--calls", self.calls.unwrap_or(1), u64::MAX, "1 or more"),
         ];
         match ranges.into_iter().find(|(_, given, most, _)| *given == 0 || given > most) {
-            Some((what, given, _, expected)) => Err(Error::Argument { what, found: given.to_string(), expected }),
-            None if !self.args.is_empty() && self.what.len() > 1 => Err(Error::Argument {
+            Some((what, given, _, expected)) => Err(CliError::Argument { what, found: given.to_string(), expected }),
+            None if !self.args.is_empty() && self.what.len() > 1 => Err(CliError::Argument {
                 what: "arguments behind --",
                 found: self.args.join(" "),
                 expected: "them with one dialect only",

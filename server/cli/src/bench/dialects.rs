@@ -5,25 +5,25 @@ use redis::Value;
 use crate::server::value::{items, text};
 
 /// A dialect in a measurement.
-pub(super) struct Measured {
+pub(super) struct MeasuredDialect {
     pub(super) name: &'static str,
     /// The arguments after the key, unless others are given: about 100 a minute.
     pub(super) args: &'static [&'static str],
     pub(super) refuses: fn(&Value) -> bool,
 }
 
-pub(super) const MEASURED: &[Measured] = &[
-    Measured { name: "sliding_window", args: &["60000", "100"], refuses: not_zero },
-    Measured { name: "fixed_window", args: &["100", "60"], refuses: not_allow },
-    Measured { name: "token_bucket", args: &["100", "60", "20"], refuses: not_allow },
-    Measured { name: "slot_window", args: &["1", "bench", "[[100,60,1]]", "@now_s"], refuses: not_zero },
-    Measured { name: "ar1", args: &["1", "bench", "[[100,2,60]]", "@now_s"], refuses: not_zero },
-    Measured {
+pub(super) const MEASURED: &[MeasuredDialect] = &[
+    MeasuredDialect { name: "sliding_window", args: &["60000", "100"], refuses: not_zero },
+    MeasuredDialect { name: "fixed_window", args: &["100", "60"], refuses: not_allow },
+    MeasuredDialect { name: "token_bucket", args: &["100", "60", "20"], refuses: not_allow },
+    MeasuredDialect { name: "slot_window", args: &["1", "bench", "[[100,60,1]]", "@now_s"], refuses: not_zero },
+    MeasuredDialect { name: "ar1", args: &["1", "bench", "[[100,2,60]]", "@now_s"], refuses: not_zero },
+    MeasuredDialect {
         name: "rolling",
         args: &["1", "1", "@now_us", "0", "100", "1000000", "60"],
         refuses: nothing_acknowledged,
     },
-    Measured { name: "api_counter", args: &["100"], refuses: first_is_zero },
+    MeasuredDialect { name: "api_counter", args: &["100"], refuses: first_is_zero },
 ];
 
 /// For native calls and `api_counter`: `allowed` is the first integer.

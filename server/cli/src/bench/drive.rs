@@ -5,27 +5,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::args::BenchArgs;
-use super::histogram::Histogram;
-use super::progress::Progress;
-use super::subject::{Form, Subject};
-use crate::error::Error;
-use crate::server::{Fleet, Trouble, Wire, write_command};
+use super::histogram::DurationHistogram;
+use super::progress::BenchProgress;
+use super::subject::{BenchSubject, CallForm};
+use crate::error::CliError;
+use crate::server::{Fleet, ServerConnection, ServerError, write_command};
 
 /// The interval at which the progress bar is updated.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The result of a run.
-pub(crate) struct Outcome {
+pub(crate) struct BenchOutcome {
     pub(crate) calls: u64,
     pub(crate) refused: u64,
     pub(crate) elapsed: Duration,
-    pub(crate) times: Histogram,
+    pub(crate) times: DurationHistogram,
 }
 
 /// The state that the threads share.
-struct Run<'a> {
-    subject: &'a Subject,
-    form: &'a Form,
+struct BenchRun<'a> {
+    subject: &'a BenchSubject,
+    form: &'a CallForm,
     pipeline: usize,
     began: Instant,
     until: Option<Instant>,
@@ -38,11 +38,11 @@ struct Run<'a> {
 /// Drives all connections to the end.
 pub(crate) fn drive(
     fleet: &mut Fleet,
-    subject: &Subject,
-    form: &Form,
+    subject: &BenchSubject,
+    form: &CallForm,
     keys: &[Vec<u8>],
     args: &BenchArgs,
-) -> Result<Outcome, Error> {
+) -> Result<BenchOutcome, CliError> {
     let mut shares: Vec<Vec<&[u8]>> = vec![Vec::new(); fleet.primaries.len()];
     for key in keys {
         if let Some(share) = shares.get_mut(fleet.place_of(key)) {
@@ -54,32 +54,41 @@ pub(crate) fn drive(
     let mut drivers = Vec::new();
     for (number, place) in busy.iter().cycle().take(args.connections.max(busy.len())).enumerate() {
         if let (Some(node), Some(share)) = (fleet.primaries.get(*place), shares.get(*place)) {
-            drivers.push((node.again(fleet)?, share.as_slice(), number as u64 + 1));
+            drivers.push((node.open_connection(fleet)?, share.as_slice(), number as u64 + 1));
         }
     }
     let began = Instant::now();
     let until = args.calls.is_none().then(|| began + Duration::from_secs(args.seconds));
     let (calls, pipeline) = (args.calls.unwrap_or(u64::MAX), args.pipeline);
-    let run =
-        Run { subject, form, pipeline, began, until, calls, begun: AtomicU64::new(0), stop: AtomicBool::new(false) };
+    let run = BenchRun {
+        subject,
+        form,
+        pipeline,
+        began,
+        until,
+        calls,
+        begun: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    };
     collect(&run, drivers)
 }
 
-fn collect(run: &Run<'_>, drivers: Vec<(Wire, &[&[u8]], u64)>) -> Result<Outcome, Error> {
+fn collect(run: &BenchRun<'_>, drivers: Vec<(ServerConnection, &[&[u8]], u64)>) -> Result<BenchOutcome, CliError> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = drivers
             .into_iter()
-            .map(|(wire, keys, seed)| scope.spawn(move || run.connection(wire, keys, seed)))
+            .map(|(connection, keys, seed)| scope.spawn(move || run.connection(connection, keys, seed)))
             .collect();
-        let progress = Progress::new(run.until.map(|until| until - run.began), run.calls, &run.subject.title);
+        let progress = BenchProgress::new(run.until.map(|until| until - run.began), run.calls, &run.subject.title);
         while !threads.iter().all(|thread| thread.is_finished()) {
             std::thread::sleep(TICK.min(run.began.elapsed()));
             progress.tick(run.began.elapsed(), run.begun.load(Ordering::Relaxed));
         }
         progress.finish();
-        let mut all = Outcome { calls: 0, refused: 0, elapsed: run.began.elapsed(), times: Histogram::new() };
+        let mut all =
+            BenchOutcome { calls: 0, refused: 0, elapsed: run.began.elapsed(), times: DurationHistogram::new() };
         for thread in threads {
-            let one = thread.join().map_err(|_| Error::Lost)??;
+            let one = thread.join().map_err(|_| CliError::Lost)??;
             all.calls += one.calls;
             all.refused += one.refused;
             all.times.merge(&one.times);
@@ -88,9 +97,15 @@ fn collect(run: &Run<'_>, drivers: Vec<(Wire, &[&[u8]], u64)>) -> Result<Outcome
     })
 }
 
-impl Run<'_> {
-    fn connection(&self, mut wire: Wire, keys: &[&[u8]], seed: u64) -> Result<Outcome, Trouble> {
-        let mut outcome = Outcome { calls: 0, refused: 0, elapsed: Duration::ZERO, times: Histogram::new() };
+impl BenchRun<'_> {
+    fn connection(
+        &self,
+        mut connection: ServerConnection,
+        keys: &[&[u8]],
+        seed: u64,
+    ) -> Result<BenchOutcome, ServerError> {
+        let mut outcome =
+            BenchOutcome { calls: 0, refused: 0, elapsed: Duration::ZERO, times: DurationHistogram::new() };
         let mut dice = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut bytes = Vec::new();
         while let Some(batch) = self.next_batch() {
@@ -101,10 +116,11 @@ impl Run<'_> {
                 self.subject.words(self.form, key, &mut words);
                 write_command(&mut bytes, &words);
             }
-            let asked = Instant::now();
-            let refused =
-                self.exchange(&mut wire, &bytes, batch).inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
-            outcome.times.add(u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX), batch);
+            let sent = Instant::now();
+            let refused = self
+                .exchange(&mut connection, &bytes, batch)
+                .inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
+            outcome.times.add(u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX), batch);
             outcome.calls += batch;
             outcome.refused += refused;
         }
@@ -122,12 +138,12 @@ impl Run<'_> {
     }
 
     /// Sends the calls and returns how many were refused.
-    fn exchange(&self, wire: &mut Wire, bytes: &[u8], batch: u64) -> Result<u64, Trouble> {
-        wire.send(bytes)?;
+    fn exchange(&self, connection: &mut ServerConnection, bytes: &[u8], batch: u64) -> Result<u64, ServerError> {
+        connection.send(bytes)?;
         let mut refused = 0;
         for _ in 0..batch {
-            let reply = wire.receive()?;
-            let reply = wire.judge(reply, || format!("a call of {}", self.subject.title))?;
+            let reply = connection.receive()?;
+            let reply = connection.check_reply(reply, || format!("a call of {}", self.subject.title))?;
             refused += u64::from((self.subject.refuses)(&reply));
         }
         Ok(refused)

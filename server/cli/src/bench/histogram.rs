@@ -4,12 +4,12 @@ const PARTS: u64 = 128;
 const BUCKETS: usize = 58 * PARTS as usize;
 
 /// Counts of durations in nanoseconds.
-pub(crate) struct Histogram {
+pub(crate) struct DurationHistogram {
     counts: Vec<u64>,
     total: u64,
 }
 
-impl Histogram {
+impl DurationHistogram {
     pub(crate) fn new() -> Self {
         Self { counts: vec![0; BUCKETS], total: 0 }
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn ranks_are_right_to_one_part_in_128() {
-        let mut histogram = Histogram::new();
+        let mut histogram = DurationHistogram::new();
         (1..=100_000).for_each(|nanos| histogram.add(nanos * 10, 1));
         for (share, exact) in [(0.5, 500_000), (0.99, 990_000), (1.0, 1_000_000), (0.0001, 100)] {
             let told = histogram.at(share);
@@ -72,6 +72,6 @@ mod tests {
             assert!(upper(place as u64) >= nanos && (place == 0 || upper(place as u64 - 1) < nanos), "{nanos}");
             assert!(place < BUCKETS, "{nanos}: {place}");
         }
-        assert_eq!(Histogram::new().at(0.5), 0);
+        assert_eq!(DurationHistogram::new().at(0.5), 0);
     }
 }

@@ -22,31 +22,31 @@ use std::io::Write;
 
 pub(crate) use args::BenchArgs;
 
-use crate::error::Error;
+use crate::error::CliError;
 use crate::server::Fleet;
-use report::{Row, Setting};
-use subject::{Form, Subject};
+use report::{BenchRow, BenchSetup};
+use subject::{BenchSubject, CallForm};
 
 /// Runs the command; returns what to print.
-pub(crate) fn run(args: &BenchArgs) -> Result<String, Error> {
-    args.judge()?;
+pub(crate) fn run(args: &BenchArgs) -> Result<String, CliError> {
+    args.validate()?;
     let prefix = format!("tollgate-bench-{:08x}", server::seed() as u32);
-    let subjects = args.what.iter().map(|what| Subject::new(what, &args.args)).collect::<Result<Vec<_>, _>>()?;
+    let subjects = args.what.iter().map(|what| BenchSubject::new(what, &args.args)).collect::<Result<Vec<_>, _>>()?;
     let target = args.store.redis()?;
     let mut fleet = Fleet::open(&target)?;
-    let setting = Setting::of(&mut fleet, &target, args);
-    let _ = writeln!(std::io::stderr(), "{}", setting.notice(&prefix, subjects.len()));
+    let setup = BenchSetup::of(&mut fleet, &target, args);
+    let _ = writeln!(std::io::stderr(), "{}", setup.notice(&prefix, subjects.len()));
     let mut rows = Vec::new();
     for (number, subject) in subjects.iter().enumerate() {
         rows.push(measure(&mut fleet, subject, args, &format!("{prefix}-{number}"))?);
     }
-    Ok(if args.json { setting.json(&rows) } else { setting.print(&rows) })
+    Ok(if args.json { setup.json(&rows) } else { setup.print(&rows) })
 }
 
 /// Measures one subject, and removes its keys whether or not that succeeded.
-fn measure(fleet: &mut Fleet, subject: &Subject, args: &BenchArgs, prefix: &str) -> Result<Row, Error> {
-    let form = subject.form(fleet, args.wish())?;
-    if form == Form::Script {
+fn measure(fleet: &mut Fleet, subject: &BenchSubject, args: &BenchArgs, prefix: &str) -> Result<BenchRow, CliError> {
+    let form = subject.form(fleet, args.preference())?;
+    if form == CallForm::Script {
         server::load(fleet, &subject.script)?;
     }
     let keys = subject.keys(prefix, args.keys);
@@ -57,5 +57,5 @@ fn measure(fleet: &mut Fleet, subject: &Subject, args: &BenchArgs, prefix: &str)
     let removed = server::remove(fleet, subject, &keys)?;
     let outcome = outcome?;
     let cpu = before.zip(after).map(|(before, after)| (after - before).max(0.0) * 1e6 / outcome.calls.max(1) as f64);
-    Ok(Row::new(subject, &form, &outcome, cpu, bytes, removed))
+    Ok(BenchRow::new(subject, &form, &outcome, cpu, bytes, removed))
 }

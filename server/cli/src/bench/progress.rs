@@ -6,12 +6,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// The progress of a run, by time or by calls.
-pub(crate) struct Progress {
+pub(crate) struct BenchProgress {
     bar: ProgressBar,
     by_time: bool,
 }
 
-impl Progress {
+impl BenchProgress {
     /// Returns a bar towards `seconds`, or else towards `calls`.
     pub(crate) fn new(seconds: Option<Duration>, calls: u64, title: &str) -> Self {
         let by_time = seconds.is_some();

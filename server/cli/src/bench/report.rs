@@ -4,18 +4,18 @@ use serde::Serialize;
 use tollgate_kernel::{Micros, Wait};
 
 use super::args::BenchArgs;
-use super::drive::Outcome;
-use super::subject::{Form, Subject};
+use super::drive::BenchOutcome;
+use super::subject::{BenchSubject, CallForm};
 use crate::server::value::field;
-use crate::server::{Fleet, Target};
-use crate::text::{self, Side, Table, grouped, percent, shown_key};
+use crate::server::{Fleet, ServerTarget};
+use crate::text::{self, ColumnAlignment, TextTable, grouped, percent, shown_key};
 
 /// The widest title of a row.
-const WIDEST: usize = 24;
+const MAX_WIDTH: usize = 24;
 
 /// The settings that all rows have in common.
 #[derive(Serialize)]
-pub(crate) struct Setting {
+pub(crate) struct BenchSetup {
     store: String,
     server: String,
     primaries: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Setting {
 
 /// The row of one policy or dialect.
 #[derive(Serialize)]
-pub(crate) struct Row {
+pub(crate) struct BenchRow {
     what: String,
     by: &'static str,
     calls: u64,
@@ -44,10 +44,11 @@ pub(crate) struct Row {
     removed_keys: u64,
 }
 
-impl Setting {
-    pub(crate) fn of(fleet: &mut Fleet, target: &Target, args: &BenchArgs) -> Self {
-        let asked = fleet.primaries.first_mut().and_then(|node| node.wire.query::<String>(&["INFO", "server"]).ok());
-        let info = asked.unwrap_or_default();
+impl BenchSetup {
+    pub(crate) fn of(fleet: &mut Fleet, target: &ServerTarget, args: &BenchArgs) -> Self {
+        let info =
+            fleet.primaries.first_mut().and_then(|node| node.connection.query::<String>(&["INFO", "server"]).ok());
+        let info = info.unwrap_or_default();
         let server = match (field(&info, "valkey_version"), field(&info, "redis_version")) {
             (Some(version), _) => format!("Valkey {version}"),
             (None, Some(version)) => format!("Redis {version}"),
@@ -78,13 +79,13 @@ impl Setting {
         )
     }
 
-    pub(crate) fn print(&self, rows: &[Row]) -> String {
-        use Side::{Left, Right};
-        let mut table = Table::new(&[Left, Left, Right, Right, Right, Right, Right, Right]);
+    pub(crate) fn print(&self, rows: &[BenchRow]) -> String {
+        use ColumnAlignment::{Left, Right};
+        let mut table = TextTable::new(&[Left, Left, Right, Right, Right, Right, Right, Right]);
         table.row(["", "by", "calls/s", "p50", "p99", "cpu", "bytes", "refused"]);
         for row in rows {
             table.row([
-                shown_key(row.what.as_bytes(), WIDEST),
+                shown_key(row.what.as_bytes(), MAX_WIDTH),
                 row.by.to_owned(),
                 grouped(row.calls_per_second),
                 span(row.p50_us),
@@ -115,22 +116,22 @@ impl Setting {
         )
     }
 
-    pub(crate) fn json(&self, rows: &[Row]) -> String {
+    pub(crate) fn json(&self, rows: &[BenchRow]) -> String {
         #[derive(Serialize)]
-        struct Document<'a> {
+        struct BenchDocument<'a> {
             #[serde(flatten)]
-            setting: &'a Setting,
-            rows: &'a [Row],
+            setup: &'a BenchSetup,
+            rows: &'a [BenchRow],
         }
-        text::json(&Document { setting: self, rows })
+        text::json(&BenchDocument { setup: self, rows })
     }
 }
 
-impl Row {
+impl BenchRow {
     pub(crate) fn new(
-        subject: &Subject,
-        form: &Form,
-        outcome: &Outcome,
+        subject: &BenchSubject,
+        form: &CallForm,
+        outcome: &BenchOutcome,
         cpu: Option<f64>,
         bytes: Option<u64>,
         removed: u64,

@@ -3,11 +3,11 @@
 use std::hash::{BuildHasher, RandomState};
 
 use redis::Value;
-use tollgate_redis::lua::Script;
+use tollgate_redis::lua::LuaScript;
 
-use super::subject::Subject;
+use super::subject::BenchSubject;
 use crate::server::value::field;
-use crate::server::{Fleet, Trouble, write_command};
+use crate::server::{Fleet, ServerError, write_command};
 
 /// The number of keys whose memory is queried.
 const SAMPLES: usize = 100;
@@ -20,15 +20,15 @@ pub(super) fn seed() -> u64 {
 }
 
 /// Loads the script on every primary.
-pub(super) fn load(fleet: &mut Fleet, script: &Script) -> Result<(), Trouble> {
-    fleet.primaries.iter_mut().try_for_each(|node| node.wire.ask(&["SCRIPT", "LOAD", &script.text]).map(|_| ()))
+pub(super) fn load(fleet: &mut Fleet, script: &LuaScript) -> Result<(), ServerError> {
+    fleet.primaries.iter_mut().try_for_each(|node| node.connection.ask(&["SCRIPT", "LOAD", &script.text]).map(|_| ()))
 }
 
 /// Returns the seconds of processor time that all primaries have used; `None` if they do not report it.
 pub(super) fn cpu(fleet: &mut Fleet) -> Option<f64> {
     let mut total = 0.0;
     for node in &mut fleet.primaries {
-        let info: String = node.wire.query(&["INFO", "cpu"]).ok()?;
+        let info: String = node.connection.query(&["INFO", "cpu"]).ok()?;
         for name in ["used_cpu_sys", "used_cpu_user"] {
             total += field(&info, name)?.parse::<f64>().ok()?;
         }
@@ -37,15 +37,15 @@ pub(super) fn cpu(fleet: &mut Fleet) -> Option<f64> {
 }
 
 /// Returns the bytes that a key takes on average, by MEMORY USAGE of a sample.
-pub(super) fn bytes_per_key(fleet: &mut Fleet, subject: &Subject, keys: &[Vec<u8>]) -> Option<u64> {
+pub(super) fn bytes_per_key(fleet: &mut Fleet, subject: &BenchSubject, keys: &[Vec<u8>]) -> Option<u64> {
     let (mut bytes, mut found) = (0, 0);
     for key in keys.iter().step_by(keys.len().div_ceil(SAMPLES).max(1)) {
         let node = fleet.place_of(key);
-        let wire = &mut fleet.primaries.get_mut(node)?.wire;
+        let connection = &mut fleet.primaries.get_mut(node)?.connection;
         let mut own = 0;
         for name in subject.names(key) {
             let question: [&[u8]; 5] = [b"MEMORY", b"USAGE", &name, b"SAMPLES", b"0"];
-            if let Value::Int(size) = wire.ask(&question).ok()? {
+            if let Value::Int(size) = connection.ask(&question).ok()? {
                 own += u64::try_from(size).unwrap_or_default();
             }
         }
@@ -56,7 +56,7 @@ pub(super) fn bytes_per_key(fleet: &mut Fleet, subject: &Subject, keys: &[Vec<u8
 }
 
 /// Removes the keys of a run; returns how many there were.
-pub(super) fn remove(fleet: &mut Fleet, subject: &Subject, keys: &[Vec<u8>]) -> Result<u64, Trouble> {
+pub(super) fn remove(fleet: &mut Fleet, subject: &BenchSubject, keys: &[Vec<u8>]) -> Result<u64, ServerError> {
     let mut removed = 0;
     for place in 0..fleet.primaries.len() {
         let own: Vec<&Vec<u8>> = keys.iter().filter(|key| fleet.place_of(key) == place).collect();
@@ -68,10 +68,10 @@ pub(super) fn remove(fleet: &mut Fleet, subject: &Subject, keys: &[Vec<u8>]) -> 
                 words.extend(subject.names(key));
                 write_command(&mut bytes, &words);
             }
-            node.wire.send(&bytes)?;
+            node.connection.send(&bytes)?;
             for _ in batch {
-                let reply = node.wire.receive()?;
-                if let Value::Int(gone) = node.wire.judge(reply, || "UNLINK".to_owned())? {
+                let reply = node.connection.receive()?;
+                if let Value::Int(gone) = node.connection.check_reply(reply, || "UNLINK".to_owned())? {
                     removed += u64::try_from(gone).unwrap_or_default();
                 }
             }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tollgate_config::{ConfigError, Entry, Read, read_file};
+use tollgate_config::{ConfigError, ParsedConfig, PolicyEntry, read_file};
 use tollgate_kernel::promises;
 
-use super::complaint::{self, MessagePart};
-use crate::error::Error;
+use super::messages::{self, MessagePart};
+use crate::error::CliError;
 use crate::text::{counted, json, wrapped};
-use crate::{Answer, FAILED};
+use crate::{CommandOutput, FAILED};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +24,7 @@ Exit code: 0 right (also with warnings), 2 wrong.";
 /// What `tollgate config check` takes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct CheckArgs {
+pub(crate) struct ConfigCheckArgs {
     /// The policy file: .yaml, .yml, .json or .toml
     file: PathBuf,
 
@@ -34,17 +34,19 @@ pub(crate) struct CheckArgs {
 }
 
 /// Runs the command; returns what to print.
-pub(super) fn run(args: &CheckArgs) -> Result<Answer, Error> {
+pub(super) fn run(args: &ConfigCheckArgs) -> Result<CommandOutput, CliError> {
     let file = args.file.display().to_string();
     match read_file(&args.file) {
-        Ok(read) if args.json => Ok(Answer::from(json(&Document::right(&file, &read)))),
-        Ok(read) => Ok(Answer::from(print(&file, &read))),
-        Err(error) if args.json => Ok(Answer { text: json(&Document::wrong(&file, &error)), code: FAILED }),
-        Err(error) => Err(Error::Config(error)),
+        Ok(read) if args.json => Ok(CommandOutput::from(json(&ConfigCheckDocument::right(&file, &read)))),
+        Ok(read) => Ok(CommandOutput::from(print(&file, &read))),
+        Err(error) if args.json => {
+            Ok(CommandOutput { text: json(&ConfigCheckDocument::wrong(&file, &error)), code: FAILED })
+        }
+        Err(error) => Err(CliError::Config(error)),
     }
 }
 
-fn print(file: &str, read: &Read) -> String {
+fn print(file: &str, read: &ParsedConfig) -> String {
     let count = read.config.policies.len() as u64;
     let mut text = format!("{file}: {}, no mistake\n", counted(count, "policy", "policies"));
     if read.config.webhook.is_some() {
@@ -60,13 +62,13 @@ fn print(file: &str, read: &Read) -> String {
         text.push('\n');
     }
     for warning in &read.warnings {
-        text += &complaint::one("warning", file, warning);
+        text += &messages::print_one("warning", file, warning);
     }
     text
 }
 
 /// Returns the settings of a policy other than its limits, a line each.
-fn extras(entry: &Entry) -> Vec<String> {
+fn extras(entry: &PolicyEntry) -> Vec<String> {
     let mut lines = Vec::new();
     if !entry.key.is_empty() {
         let parts: Vec<_> = entry.key.iter().map(ToString::to_string).collect();
@@ -96,17 +98,17 @@ fn extras(entry: &Entry) -> Vec<String> {
 const SHOWN: usize = 10;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ConfigCheckDocument<'a> {
     file: &'a str,
     valid: bool,
-    policies: Vec<PolicyPart>,
+    policies: Vec<ConfigPolicyPart>,
     warnings: Vec<MessagePart>,
     errors: Vec<MessagePart>,
     more_errors: usize,
 }
 
 #[derive(Serialize)]
-struct PolicyPart {
+struct ConfigPolicyPart {
     name: String,
     limit: String,
     mode: &'static str,
@@ -124,8 +126,8 @@ struct PolicyPart {
     promises: Vec<String>,
 }
 
-impl<'a> Document<'a> {
-    fn right(file: &'a str, read: &Read) -> Self {
+impl<'a> ConfigCheckDocument<'a> {
+    fn right(file: &'a str, read: &ParsedConfig) -> Self {
         Self {
             file,
             valid: true,
@@ -148,8 +150,8 @@ impl<'a> Document<'a> {
     }
 }
 
-fn policy(entry: &Entry) -> PolicyPart {
-    PolicyPart {
+fn policy(entry: &PolicyEntry) -> ConfigPolicyPart {
+    ConfigPolicyPart {
         name: entry.policy.name().to_owned(),
         limit: entry.policy.to_string(),
         mode: entry.policy.mode().name(),

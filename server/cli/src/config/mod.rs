@@ -3,17 +3,17 @@
 //! | file | what it is |
 //! |---|---|
 //! | `check.rs` | `check`: what a file means, or every mistake in it |
-//! | `complaint.rs` | mistakes and warnings with their line and a caret |
+//! | `messages.rs` | mistakes and warnings with their line and a caret |
 //! | `plan/` | `plan`: what a change would do, on recorded traffic if there is some |
 
 mod check;
-pub(crate) mod complaint;
+pub(crate) mod messages;
 mod plan;
 
 use clap::{Args, Subcommand};
 
-use crate::Answer;
-use crate::error::Error;
+use crate::CommandOutput;
+use crate::error::CliError;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,13 +34,13 @@ Exit code: 0 right, 2 wrong.";
 pub(crate) struct ConfigArgs {
     /// What to do
     #[command(subcommand)]
-    command: Command,
+    command: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ConfigCommand {
     /// Say what a policy file means, or every mistake in it
-    Check(check::CheckArgs),
+    Check(check::ConfigCheckArgs),
     /// Say what a change of the policy file would do
     Plan(plan::PlanArgs),
     /// Print the JSON Schema of policy files, for editors
@@ -48,10 +48,10 @@ enum Command {
 }
 
 /// Runs the command; returns what to print.
-pub(crate) fn run(args: &ConfigArgs) -> Result<Answer, Error> {
+pub(crate) fn run(args: &ConfigArgs) -> Result<CommandOutput, CliError> {
     match &args.command {
-        Command::Check(args) => check::run(args),
-        Command::Plan(args) => plan::run(args).map(Answer::from),
-        Command::Schema => Ok(Answer::from(tollgate_config::schema().to_owned())),
+        ConfigCommand::Check(args) => check::run(args),
+        ConfigCommand::Plan(args) => plan::run(args).map(CommandOutput::from),
+        ConfigCommand::Schema => Ok(CommandOutput::from(tollgate_config::schema().to_owned())),
     }
 }

@@ -54,7 +54,7 @@ Exit code: 0 done, also if nothing is held any more; 2 error.";
 #[command(after_help = CHECK)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
-    pub(crate) ask: AskArgs,
+    pub(crate) request: RequestArgs,
 }
 
 /// What `tollgate peek` takes.
@@ -62,7 +62,7 @@ pub(crate) struct CheckArgs {
 #[command(after_help = PEEK)]
 pub(crate) struct PeekArgs {
     #[command(flatten)]
-    pub(crate) ask: AskArgs,
+    pub(crate) request: RequestArgs,
 }
 
 /// What `tollgate reset` takes.
@@ -70,7 +70,7 @@ pub(crate) struct PeekArgs {
 #[command(after_help = RESET)]
 pub(crate) struct ResetArgs {
     #[command(flatten)]
-    pub(crate) whose: WhoseArgs,
+    pub(crate) subject: SubjectArgs,
 }
 
 /// What `tollgate refund` takes.
@@ -78,7 +78,7 @@ pub(crate) struct ResetArgs {
 #[command(after_help = REFUND)]
 pub(crate) struct RefundArgs {
     #[command(flatten)]
-    pub(crate) whose: WhoseArgs,
+    pub(crate) subject: SubjectArgs,
 
     /// How many units
     #[arg(value_name = "N")]
@@ -91,7 +91,7 @@ pub(crate) struct RefundArgs {
 
 /// A request.
 #[derive(Args, Debug)]
-pub(crate) struct AskArgs {
+pub(crate) struct RequestArgs {
     /// How many units to ask for; 0 only looks
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) cost: u64,
@@ -105,12 +105,12 @@ pub(crate) struct AskArgs {
     pub(crate) full: bool,
 
     #[command(flatten)]
-    pub(crate) whose: WhoseArgs,
+    pub(crate) subject: SubjectArgs,
 }
 
 /// A key under a policy in a store.
 #[derive(Args, Debug)]
-pub(crate) struct WhoseArgs {
+pub(crate) struct SubjectArgs {
     /// Who is limited
     pub(crate) key: String,
 

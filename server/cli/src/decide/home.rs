@@ -3,46 +3,49 @@
 use std::time::Duration;
 
 use tollgate_kernel::{Decision, Detail, OnError, Policy, Request, Source, Store};
-use tollgate_redis::{OpenError, Packaging, Redis};
+use tollgate_redis::{Packaging, Redis, RedisOpenError};
 
-use crate::error::Error;
-use crate::server::{StoreArgs, Target, Trouble, token};
+use crate::error::CliError;
+use crate::server::{ServerError, ServerTarget, StoreArgs, token};
 
 /// The deadline of a question: people wait longer than requests do.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Opens the store, asks the question, and closes the store.
-pub(crate) fn ask<T>(args: &StoreArgs, question: impl AsyncFnOnce(&Redis) -> Result<T, Error>) -> Result<T, Error> {
+pub(crate) fn with_store<T>(
+    args: &StoreArgs,
+    question: impl AsyncFnOnce(&Redis) -> Result<T, CliError>,
+) -> Result<T, CliError> {
     let target = args.target()?;
-    let is_tollgate = target.is_tollgate();
-    let answer = asked(args, target, question);
-    if is_tollgate { answer.map_err(|error| Error::Tollgate(Box::new(error))) } else { answer }
+    let is_tollgate = target.url.tollgate;
+    let answer = with_target(args, target, question);
+    if is_tollgate { answer.map_err(|error| CliError::Tollgate(Box::new(error))) } else { answer }
 }
 
-fn asked<T>(
+fn with_target<T>(
     args: &StoreArgs,
-    target: Target,
-    question: impl AsyncFnOnce(&Redis) -> Result<T, Error>,
-) -> Result<T, Error> {
+    target: ServerTarget,
+    question: impl AsyncFnOnce(&Redis) -> Result<T, CliError>,
+) -> Result<T, CliError> {
     // The test login reports more precisely than the store what is wrong with a URL, a login or a certificate.
-    let target = token::enter(target)?;
+    let target = token::authenticate(target)?;
     let place = target.to_string();
     let mut builder =
         Redis::builder(&args.url()).deadline(PATIENCE).connect_timeout(PATIENCE).response_timeout(PATIENCE);
-    if !target.is_tollgate() {
+    if !target.url.tollgate {
         // A single question does not install a library.
         builder = builder.packaging(Packaging::Script);
-    } else if let Some(token) = &target.login.password {
-        builder = builder.token(token);
+    } else if let Some(token) = &target.url.password {
+        builder = builder.token(&token.0);
     }
     if let Some(pem) = args.authority.pem()? {
         builder = builder.authority(pem);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     runtime.block_on(async {
         let store = builder.connect().await.map_err(|error| match error {
-            OpenError::Away(why) => Error::Server(Trouble::Away { place, why }),
-            error => Error::Settings(error),
+            RedisOpenError::Away(why) => CliError::Server(ServerError::Away { place, why }),
+            error => CliError::Settings(error),
         })?;
         question(&store).await
     })
@@ -55,8 +58,8 @@ pub(crate) async fn decide(
     policy: &Policy,
     key: &[u8],
     request: Request,
-) -> Result<(Decision, Vec<Detail>), Error> {
+) -> Result<(Decision, Vec<Detail>), CliError> {
     let policy = policy.clone().with_on_error(OnError::Deny);
-    let decided = store.check_full(&policy, key, request).await?;
-    if decided.0.source == Source::Closed { Err(Error::Undecided) } else { Ok(decided) }
+    let (decision, details) = store.check_full(&policy, key, request).await?;
+    if decision.source == Source::Closed { Err(CliError::Undecided) } else { Ok((decision, details)) }
 }

@@ -3,13 +3,13 @@
 use serde::Serialize;
 use tollgate_kernel::{Cost, Decision, Detail, Policy, Source, Wait};
 
-use crate::text::{self, Side, Table, grouped, shown_key};
+use crate::text::{self, ColumnAlignment, TextTable, grouped, shown_key};
 
 /// The longest key that is shown in full.
-const WIDEST: usize = 40;
+const MAX_WIDTH: usize = 40;
 
-/// A question and its answer.
-pub(crate) struct Decided<'a> {
+/// A request to a store, and its decision.
+pub(crate) struct CheckReport<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) policy: &'a Policy,
     pub(crate) cost: Cost,
@@ -20,10 +20,10 @@ pub(crate) struct Decided<'a> {
 
 /// Formats a key for a terminal.
 pub(crate) fn shown(key: &[u8]) -> String {
-    shown_key(key, WIDEST)
+    shown_key(key, MAX_WIDTH)
 }
 
-impl Decided<'_> {
+impl CheckReport<'_> {
     /// Formats a line for people, and with `full` a table of the limits.
     pub(crate) fn print(&self, full: bool) -> String {
         let mut text = text::wrapped(&self.line());
@@ -66,8 +66,8 @@ impl Decided<'_> {
 
     /// Formats the limits, a row each.
     pub(crate) fn table(&self) -> String {
-        use Side::{Left, Right};
-        let mut table = Table::new(&[Left, Left, Right, Right, Right, Right]);
+        use ColumnAlignment::{Left, Right};
+        let mut table = TextTable::new(&[Left, Left, Right, Right, Right, Right]);
         table.row(["limit", "fits", "count", "left", "retry after", "as new in"]);
         for (limit, detail) in self.policy.limits().iter().zip(&self.details) {
             let wait = |wait: Wait| if wait.as_flat() == 0 { "-".to_owned() } else { text::wait(wait) };
@@ -94,9 +94,9 @@ impl Decided<'_> {
     }
 
     /// Returns the document with the names of the flat reply; -1 is never.
-    pub(crate) fn document(&self) -> Document {
+    pub(crate) fn document(&self) -> DecisionDocument {
         let decision = &self.decision;
-        Document {
+        DecisionDocument {
             key: text::key(self.key),
             policy: self.policy.to_string(),
             cost: self.cost.get(),
@@ -121,8 +121,9 @@ impl Decided<'_> {
     }
 }
 
+/// The document that `check` and `peek` print, and `explain --key` as a part of its own.
 #[derive(Serialize)]
-pub(crate) struct Document {
+pub(crate) struct DecisionDocument {
     key: String,
     policy: String,
     cost: u64,
@@ -136,11 +137,12 @@ pub(crate) struct Document {
     next_after_us: i64,
     at_us: u64,
     source: &'static str,
-    limits: Vec<LimitPart>,
+    limits: Vec<LimitDecisionPart>,
 }
 
+/// A limit of a decision.
 #[derive(Serialize)]
-struct LimitPart {
+struct LimitDecisionPart {
     name: String,
     fits: bool,
     remaining: i64,
@@ -149,8 +151,8 @@ struct LimitPart {
     count: u64,
 }
 
-fn part(name: String, detail: &Detail) -> LimitPart {
-    LimitPart {
+fn part(name: String, detail: &Detail) -> LimitDecisionPart {
+    LimitDecisionPart {
         name,
         fits: detail.fits,
         remaining: detail.remaining,

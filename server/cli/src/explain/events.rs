@@ -2,7 +2,7 @@
 
 use tollgate_kernel::{Cost, Timestamp};
 
-use crate::error::Error;
+use crate::error::CliError;
 use crate::moment;
 
 /// The origin of offsets: 2024-01-01T00:00:00Z, a Monday, so that clock windows begin there.
@@ -10,7 +10,7 @@ pub(crate) const ORIGIN: u64 = 1_704_067_200_000_000;
 
 /// One request to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct ExplainEvent {
     /// The text as given, without blanks around it.
     pub(crate) text: String,
     /// Its time.
@@ -21,11 +21,11 @@ pub(crate) struct Event {
     pub(crate) cost: Cost,
 }
 
-impl Event {
+impl ExplainEvent {
     /// Parses `TIME[xCOST]`.
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
         let text = text.trim();
-        let wrong = |expected| Error::Event { text: text.to_owned(), expected };
+        let wrong = |expected| CliError::Event { text: text.to_owned(), expected };
         let (time, cost) = match text.rsplit_once('x') {
             Some((time, units)) => {
                 let digits = !units.is_empty() && units.bytes().all(|byte| byte.is_ascii_digit());
@@ -50,12 +50,12 @@ impl Event {
 }
 
 /// Refuses events that mix offsets and dates.
-pub(crate) fn refuse_mixture(events: &[Event]) -> Result<(), Error> {
+pub(crate) fn refuse_mixture(events: &[ExplainEvent]) -> Result<(), CliError> {
     let Some(first) = events.first() else { return Ok(()) };
     match events.iter().find(|event| event.offset != first.offset) {
         Some(other) => {
             let expected = if first.offset { "an offset like the first event" } else { "a date like the first event" };
-            Err(Error::Event { text: other.text.clone(), expected })
+            Err(CliError::Event { text: other.text.clone(), expected })
         }
         None => Ok(()),
     }
@@ -94,10 +94,10 @@ mod tests {
             ("7us", 7, 1),
             ("1w", 604_800_000_000, 1),
         ] {
-            let event = Event::parse(text).unwrap();
+            let event = ExplainEvent::parse(text).unwrap();
             assert_eq!((event.shown_us(), event.cost.get(), event.offset), (us, cost, true), "{text}");
         }
-        let event = Event::parse("2026-01-05T09:00:00Zx3").unwrap();
+        let event = ExplainEvent::parse("2026-01-05T09:00:00Zx3").unwrap();
         assert_eq!((event.shown_us(), event.cost.get(), event.offset), (1_767_603_600_000_000, 3, false));
     }
 
@@ -125,9 +125,10 @@ mod tests {
             "2026-01-05T09:00:00",
             "99999w",
         ] {
-            assert!(matches!(Event::parse(text), Err(Error::Event { .. })), "{text}");
+            assert!(matches!(ExplainEvent::parse(text), Err(CliError::Event { .. })), "{text}");
         }
-        let events: Vec<_> = ["0s", "2026-01-05T09:00:00Z"].iter().map(|text| Event::parse(text).unwrap()).collect();
+        let events: Vec<_> =
+            ["0s", "2026-01-05T09:00:00Z"].iter().map(|text| ExplainEvent::parse(text).unwrap()).collect();
         assert!(refuse_mixture(&events).is_err());
         assert!(refuse_mixture(&events[1..]).is_ok());
     }

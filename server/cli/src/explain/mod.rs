@@ -1,5 +1,11 @@
 //! `tollgate explain`: what a policy promises; with `--at`, the reasons for decisions; and with `--key`, the state of a
 //! key in a store.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `events.rs` | the events of `--at` |
+//! | `live.rs` | the state of a key in a store now |
+//! | `report.rs` | the output |
 
 mod events;
 mod live;
@@ -8,10 +14,10 @@ mod report;
 use clap::Args;
 use tollgate_kernel::{Explanation, KeyState, Policy, Request, explain};
 
-use crate::error::Error;
+use crate::error::CliError;
 use crate::policy::{self, ModeArg};
 use crate::server::StoreArgs;
-use events::Event;
+use events::ExplainEvent;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,28 +69,28 @@ pub(crate) struct ExplainArgs {
 }
 
 /// An event and its decision.
-struct Decided {
-    event: Event,
+struct ExplainedEvent {
+    event: ExplainEvent,
     explanation: Explanation,
 }
 
 /// Runs the command; returns what to print.
-pub(crate) fn run(args: &ExplainArgs) -> Result<String, Error> {
+pub(crate) fn run(args: &ExplainArgs) -> Result<String, CliError> {
     let policy = policy::parse(&args.policy, args.mode)?;
     if let Some(key) = &args.key {
         return live::run(args, &policy::named(policy, args.name.as_deref())?, key);
     }
-    let events = args.at.iter().map(|text| Event::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let events = args.at.iter().map(|text| ExplainEvent::parse(text)).collect::<Result<Vec<_>, _>>()?;
     events::refuse_mixture(&events)?;
-    let decided = decide(&policy, events);
-    Ok(if args.json { report::json(&policy, &decided) } else { report::print(&policy, &decided) })
+    let events = explain_events(&policy, events);
+    Ok(if args.json { report::json(&policy, &events) } else { report::print(&policy, &events) })
 }
 
-fn decide(policy: &Policy, events: Vec<Event>) -> Vec<Decided> {
+fn explain_events(policy: &Policy, events: Vec<ExplainEvent>) -> Vec<ExplainedEvent> {
     let mut key = KeyState::default();
-    let decide = |event: Event| {
+    let explained = |event: ExplainEvent| {
         let explanation = explain(&mut key, policy, event.at, &Request::cost(event.cost));
-        Decided { event, explanation }
+        ExplainedEvent { event, explanation }
     };
-    events.into_iter().map(decide).collect()
+    events.into_iter().map(explained).collect()
 }

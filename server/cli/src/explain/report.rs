@@ -1,16 +1,16 @@
 //! The output of `tollgate explain`, for people and for programs.
 
 use serde::Serialize;
-use tollgate_kernel::{Explanation, LimitExplanation, Policy, Standing, Wait, promises};
+use tollgate_kernel::{Explanation, LimitExplanation, LimitStatus, Policy, Wait, promises};
 
-use super::Decided;
+use super::ExplainedEvent;
 use super::events::ORIGIN;
 use crate::moment;
-use crate::text::{Side, Table, grouped, wrapped};
+use crate::text::{ColumnAlignment, TextTable, grouped, wrapped};
 
 /// Formats the whole answer for people.
-pub(super) fn print(policy: &Policy, decided: &[Decided]) -> String {
-    let mut table = Table::new(&[Side::Left, Side::Left]);
+pub(super) fn print(policy: &Policy, events: &[ExplainedEvent]) -> String {
+    let mut table = TextTable::new(&[ColumnAlignment::Left, ColumnAlignment::Left]);
     table.row(["policy", &policy.to_string()]);
     table.row(["mode", policy.mode().name()]);
     table.row(["memory", &format!("at most {} bytes a key", grouped(bytes_at_most(policy)))]);
@@ -19,9 +19,9 @@ pub(super) fn print(policy: &Policy, decided: &[Decided]) -> String {
     for line in promises(policy) {
         text += &wrapped(&line);
     }
-    if let Some(last) = decided.last() {
+    if let Some(last) = events.last() {
         text += "\n";
-        text += &timeline(decided);
+        text += &timeline(events);
         text += &format!("\nthe last event, {}:\n", last.event.text);
         for line in in_words(last).lines() {
             text += &wrapped(&format!("  {line}"));
@@ -34,11 +34,11 @@ fn bytes_at_most(policy: &Policy) -> u64 {
     policy.limits().iter().map(|limit| limit.bytes_at_most()).fold(0, u64::saturating_add)
 }
 
-fn timeline(decided: &[Decided]) -> String {
-    use Side::{Left, Right};
-    let mut table = Table::new(&[Left, Right, Left, Right, Right, Right, Left]);
+fn timeline(events: &[ExplainedEvent]) -> String {
+    use ColumnAlignment::{Left, Right};
+    let mut table = TextTable::new(&[Left, Right, Left, Right, Right, Right, Left]);
     table.row(["at", "cost", "decision", "granted", "left", "retry after", "limited by"]);
-    for Decided { event, explanation } in decided {
+    for ExplainedEvent { event, explanation } in events {
         let decision = &explanation.decision;
         let verdict = match (decision.allowed, decision.limited_by) {
             (true, None) => "allowed",
@@ -60,8 +60,8 @@ fn timeline(decided: &[Decided]) -> String {
 }
 
 /// Returns the kernel's own explanation, and for a refusal the time at which it would pass.
-fn in_words(decided: &Decided) -> String {
-    let Decided { event, explanation } = decided;
+fn in_words(explained: &ExplainedEvent) -> String {
+    let ExplainedEvent { event, explanation } = explained;
     let mut text = explanation.to_string();
     if let (false, Some(passes)) = (explanation.decision.allowed, explanation.passes_at) {
         let when = if event.offset {
@@ -74,21 +74,23 @@ fn in_words(decided: &Decided) -> String {
     text
 }
 
+/// The document of `explain`.
 #[derive(Serialize)]
-struct Document {
+struct ExplainDocument {
     policy: String,
     mode: &'static str,
     bytes_at_most: u64,
     promises: Vec<String>,
-    limits: Vec<LimitPart>,
+    limits: Vec<LimitPromisePart>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    decisions: Vec<DecisionPart>,
+    decisions: Vec<EventDecisionPart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<ExplanationPart>,
 }
 
+/// A limit, and what it promises.
 #[derive(Serialize)]
-struct LimitPart {
+struct LimitPromisePart {
     name: String,
     text: String,
     algorithm: &'static str,
@@ -98,8 +100,9 @@ struct LimitPart {
     promises: Vec<String>,
 }
 
+/// An event of `--at`, and its decision.
 #[derive(Serialize)]
-struct DecisionPart {
+struct EventDecisionPart {
     at: String,
     at_us: u64,
     cost: u64,
@@ -113,15 +116,17 @@ struct DecisionPart {
     limited_by: Option<String>,
 }
 
+/// Why the last event was decided as it was.
 #[derive(Serialize)]
 struct ExplanationPart {
     text: String,
     passes_at_us: Option<u64>,
-    limits: Vec<StandingsPart>,
+    limits: Vec<LimitExplanationPart>,
 }
 
+/// A limit before and after the last event.
 #[derive(Serialize)]
-struct StandingsPart {
+struct LimitExplanationPart {
     name: String,
     fits: bool,
     remaining: i64,
@@ -131,6 +136,7 @@ struct StandingsPart {
     after: StandingPart,
 }
 
+/// What a limit held of a key at one moment.
 #[derive(Serialize)]
 struct StandingPart {
     held: f64,
@@ -140,15 +146,15 @@ struct StandingPart {
 }
 
 /// Formats the whole answer for programs. Times of offsets count from the origin, others from 1970.
-pub(super) fn json(policy: &Policy, decided: &[Decided]) -> String {
-    let document = Document {
+pub(super) fn json(policy: &Policy, events: &[ExplainedEvent]) -> String {
+    let document = ExplainDocument {
         policy: policy.to_string(),
         mode: policy.mode().name(),
         bytes_at_most: bytes_at_most(policy),
         promises: promises(policy),
         limits: policy.limits().iter().map(|limit| limit_part(limit)).collect(),
-        decisions: decided.iter().map(decision_part).collect(),
-        explanation: decided.last().map(explanation_part),
+        decisions: events.iter().map(decision_part).collect(),
+        explanation: events.last().map(explanation_part),
     };
     // Strings and numbers always have a JSON form.
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
@@ -156,8 +162,8 @@ pub(super) fn json(policy: &Policy, decided: &[Decided]) -> String {
     text
 }
 
-fn limit_part(limit: &tollgate_kernel::Limit) -> LimitPart {
-    LimitPart {
+fn limit_part(limit: &tollgate_kernel::Limit) -> LimitPromisePart {
+    LimitPromisePart {
         name: limit.name(),
         text: limit.to_string(),
         algorithm: limit.rule().name(),
@@ -168,10 +174,10 @@ fn limit_part(limit: &tollgate_kernel::Limit) -> LimitPart {
     }
 }
 
-fn decision_part(decided: &Decided) -> DecisionPart {
-    let Decided { event, explanation } = decided;
+fn decision_part(explained: &ExplainedEvent) -> EventDecisionPart {
+    let ExplainedEvent { event, explanation } = explained;
     let decision = &explanation.decision;
-    DecisionPart {
+    EventDecisionPart {
         at: event.text.clone(),
         at_us: event.shown_us(),
         cost: event.cost.get(),
@@ -186,18 +192,18 @@ fn decision_part(decided: &Decided) -> DecisionPart {
     }
 }
 
-fn explanation_part(decided: &Decided) -> ExplanationPart {
-    let Explanation { passes_at, limits, .. } = &decided.explanation;
-    let base = if decided.event.offset { ORIGIN } else { 0 };
+fn explanation_part(explained: &ExplainedEvent) -> ExplanationPart {
+    let Explanation { passes_at, limits, .. } = &explained.explanation;
+    let base = if explained.event.offset { ORIGIN } else { 0 };
     ExplanationPart {
-        text: in_words(decided),
+        text: in_words(explained),
         passes_at_us: passes_at.map(|passes| passes.get() - base),
-        limits: limits.iter().map(standings_part).collect(),
+        limits: limits.iter().map(limit_explanation_part).collect(),
     }
 }
 
-fn standings_part(limit: &LimitExplanation) -> StandingsPart {
-    StandingsPart {
+fn limit_explanation_part(limit: &LimitExplanation) -> LimitExplanationPart {
+    LimitExplanationPart {
         name: limit.name.clone(),
         fits: limit.detail.fits,
         remaining: limit.detail.remaining,
@@ -208,7 +214,7 @@ fn standings_part(limit: &LimitExplanation) -> StandingsPart {
     }
 }
 
-fn standing_part(standing: Standing) -> StandingPart {
+fn standing_part(standing: LimitStatus) -> StandingPart {
     StandingPart {
         held: standing.held,
         remaining: standing.remaining,

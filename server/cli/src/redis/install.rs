@@ -3,14 +3,14 @@
 
 use clap::Args;
 use serde::Serialize;
-use tollgate_redis::lua::Names;
+use tollgate_redis::lua::LuaNaming;
 
-use super::libraries::{self, BOTH, Standing};
+use super::libraries::{self, BOTH, LibraryState};
 use super::{FOUND, scripts};
-use crate::error::Error;
-use crate::server::{Authority, Fleet, Target, Trouble};
-use crate::text::{self, Side, Table};
-use crate::{Answer, FAILED};
+use crate::error::CliError;
+use crate::server::{AuthorityArgs, Fleet, ServerError, ServerTarget};
+use crate::text::{self, ColumnAlignment, TextTable};
+use crate::{CommandOutput, FAILED};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +46,7 @@ pub(crate) struct InstallArgs {
     only: Option<String>,
 
     #[command(flatten)]
-    authority: Authority,
+    authority: AuthorityArgs,
 
     /// Print one JSON document instead of text
     #[arg(long)]
@@ -62,7 +62,7 @@ impl std::fmt::Debug for InstallArgs {
 
 /// A library on a node, and what was done with it.
 #[derive(Serialize)]
-struct Row {
+struct LibraryRow {
     node: String,
     library: String,
     functions: usize,
@@ -72,19 +72,20 @@ struct Row {
 }
 
 /// Runs the command; returns what to print.
-pub(crate) fn run(args: &InstallArgs) -> Result<Answer, Error> {
-    let target = Target::redis(&args.url, &args.authority)?;
+pub(crate) fn run(args: &InstallArgs) -> Result<CommandOutput, CliError> {
+    let target = ServerTarget::redis(&args.url, &args.authority)?;
     let mut fleet = Fleet::open(&target)?;
     if args.scripts {
         return scripts::run(&mut fleet, args.check, args.json);
     }
     let libraries = chosen(args.only.as_deref())?;
-    let standings = look(&mut fleet, &libraries)?;
+    let states = compare_all(&mut fleet, &libraries)?;
     let mut rows = Vec::new();
-    for (place, names, standing) in standings {
+    for (place, names, found) in states {
         let Some(node) = fleet.primaries.get_mut(place) else { continue };
-        let (state, error) = if args.check { (found(standing), None) } else { bring(&mut node.wire, names, standing) };
-        rows.push(Row {
+        let (state, error) =
+            if args.check { (found_word(found), None) } else { install(&mut node.connection, names, found) };
+        rows.push(LibraryRow {
             node: node.name(),
             library: names.library(),
             functions: libraries::functions(names).len(),
@@ -97,14 +98,14 @@ pub(crate) fn run(args: &InstallArgs) -> Result<Answer, Error> {
         rows if rows.iter().any(|row| matches!(row.state, "missing" | "different")) => FOUND,
         _ => 0,
     };
-    Ok(Answer { text: if args.json { json(&rows) } else { print(&rows) }, code })
+    Ok(CommandOutput { text: if args.json { json(&rows) } else { print(&rows) }, code })
 }
 
-fn chosen(only: Option<&str>) -> Result<Vec<Names>, Error> {
+fn chosen(only: Option<&str>) -> Result<Vec<LuaNaming>, CliError> {
     let Some(only) = only else { return Ok(BOTH.to_vec()) };
-    let found: Vec<Names> = BOTH.into_iter().filter(|names| names.library() == only).collect();
+    let found: Vec<LuaNaming> = BOTH.into_iter().filter(|names| names.library() == only).collect();
     match found.is_empty() {
-        true => Err(Error::Argument {
+        true => Err(CliError::Argument {
             what: "--only",
             found: only.to_owned(),
             expected: "the name of a library, such as tollgate",
@@ -114,47 +115,52 @@ fn chosen(only: Option<&str>) -> Result<Vec<Names>, Error> {
 }
 
 /// Compares every library on every primary; fails if one cannot be loaded there.
-fn look(fleet: &mut Fleet, libraries: &[Names]) -> Result<Vec<(usize, Names, Standing)>, Error> {
-    let (mut standings, mut taken) = (Vec::new(), Vec::new());
+fn compare_all(fleet: &mut Fleet, libraries: &[LuaNaming]) -> Result<Vec<(usize, LuaNaming, LibraryState)>, CliError> {
+    let (mut states, mut conflicts) = (Vec::new(), Vec::new());
     for (place, node) in fleet.primaries.iter_mut().enumerate() {
         for &names in libraries {
-            standings.push((place, names, standing(&mut node.wire, names)?));
-            taken.extend(libraries::taken(&mut node.wire, names)?);
+            states.push((place, names, compare(&mut node.connection, names)?));
+            conflicts.extend(libraries::conflicts(&mut node.connection, names)?);
         }
     }
-    if taken.is_empty() { Ok(standings) } else { Err(Error::Taken(taken)) }
+    if conflicts.is_empty() { Ok(states) } else { Err(CliError::NameConflicts(conflicts)) }
 }
 
-fn standing(wire: &mut crate::server::Wire, names: Names) -> Result<Standing, Error> {
-    libraries::standing(wire, names).map_err(|error| match error.is_unknown_command() {
-        true => Error::NoFunctions(wire.place().to_owned()),
-        false => Error::Server(error),
+fn compare(connection: &mut crate::server::ServerConnection, names: LuaNaming) -> Result<LibraryState, CliError> {
+    libraries::compare(connection, names).map_err(|error| match error.is_unknown_command() {
+        true => CliError::NoFunctions(connection.place().to_owned()),
+        false => CliError::Server(error),
     })
 }
 
 /// Loads the library if it is missing or different; returns what was done.
-fn bring(wire: &mut crate::server::Wire, names: Names, standing: Standing) -> (&'static str, Option<Trouble>) {
-    let done = match standing {
-        Standing::Current => return ("current", None),
-        Standing::Different => "replaced",
-        Standing::Missing => "new",
+fn install(
+    connection: &mut crate::server::ServerConnection,
+    names: LuaNaming,
+    state: LibraryState,
+) -> (&'static str, Option<ServerError>) {
+    let done = match state {
+        LibraryState::Current => return ("current", None),
+        LibraryState::Different => "replaced",
+        LibraryState::Missing => "new",
     };
-    match libraries::load(wire, names) {
+    match libraries::load(connection, names) {
         Ok(()) => (done, None),
         Err(error) => ("failed", Some(error)),
     }
 }
 
-fn found(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Current => "current",
-        Standing::Different => "different",
-        Standing::Missing => "missing",
+fn found_word(state: LibraryState) -> &'static str {
+    match state {
+        LibraryState::Current => "current",
+        LibraryState::Different => "different",
+        LibraryState::Missing => "missing",
     }
 }
 
-fn print(rows: &[Row]) -> String {
-    let mut table = Table::new(&[Side::Left, Side::Left, Side::Right, Side::Left]);
+fn print(rows: &[LibraryRow]) -> String {
+    let mut table =
+        TextTable::new(&[ColumnAlignment::Left, ColumnAlignment::Left, ColumnAlignment::Right, ColumnAlignment::Left]);
     table.row(["node", "library", "functions", "state"]);
     for row in rows {
         let state = row.error.as_ref().map_or_else(|| row.state.to_owned(), |error| format!("{}: {error}", row.state));
@@ -163,10 +169,10 @@ fn print(rows: &[Row]) -> String {
     table.print()
 }
 
-fn json(rows: &[Row]) -> String {
+fn json(rows: &[LibraryRow]) -> String {
     #[derive(Serialize)]
-    struct Document<'a> {
-        libraries: &'a [Row],
+    struct InstallDocument<'a> {
+        libraries: &'a [LibraryRow],
     }
-    text::json(&Document { libraries: rows })
+    text::json(&InstallDocument { libraries: rows })
 }

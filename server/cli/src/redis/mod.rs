@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `install.rs`, `libraries.rs`, `taken.rs` | `install`: function libraries on every primary |
+//! | `install.rs`, `libraries.rs`, `name_conflict.rs` | `install`: function libraries on every primary |
 //! | `scripts.rs` | `install --scripts`: scripts in the cache of every node |
 //! | `doctor/` | `doctor`: what is wrong with a server, and what to do |
 //! | `script.rs` | `script` and `compact`: the text itself |
@@ -10,15 +10,15 @@
 mod doctor;
 mod install;
 pub(crate) mod libraries;
+mod name_conflict;
 mod script;
 mod scripts;
-mod taken;
 
 use clap::{Args, Subcommand};
 
-use crate::Answer;
-use crate::error::Error;
-pub(crate) use taken::Taken;
+use crate::CommandOutput;
+use crate::error::CliError;
+pub(crate) use name_conflict::NameConflict;
 
 /// Exit code of a check that found something.
 pub(crate) const FOUND: u8 = 1;
@@ -40,11 +40,11 @@ never printed.";
 pub(crate) struct RedisArgs {
     /// What to do
     #[command(subcommand)]
-    command: Command,
+    command: RedisCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum RedisCommand {
     /// Load the function libraries, or with --scripts the scripts
     Install(install::InstallArgs),
     /// Say what is wrong with a server, and what to do about it
@@ -56,11 +56,11 @@ enum Command {
 }
 
 /// Runs the command; returns what to print.
-pub(crate) fn run(args: &RedisArgs) -> Result<Answer, Error> {
+pub(crate) fn run(args: &RedisArgs) -> Result<CommandOutput, CliError> {
     match &args.command {
-        Command::Install(args) => install::run(args),
-        Command::Doctor(args) => doctor::run(args),
-        Command::Script(args) => script::run(args).map(Answer::from),
-        Command::Compact(args) => script::compact(args).map(Answer::from),
+        RedisCommand::Install(args) => install::run(args),
+        RedisCommand::Doctor(args) => doctor::run(args),
+        RedisCommand::Script(args) => script::run(args).map(CommandOutput::from),
+        RedisCommand::Compact(args) => script::compact(args).map(CommandOutput::from),
     }
 }

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use serde::Serialize;
-use tollgate_redis::lua::{CALLS, Names, Script, VERSION};
+use tollgate_redis::lua::{CALLS, LuaNaming, LuaScript, VERSION};
 
-use crate::error::Error;
+use crate::error::CliError;
 use crate::policy::{self, ModeArg};
 use crate::text;
 
@@ -59,7 +59,7 @@ pub(crate) struct CompactArgs {
 
 /// A script that can be printed.
 #[derive(Serialize)]
-pub(super) struct Listed {
+pub(super) struct NamedScript {
     pub(super) name: &'static str,
     pub(super) usage: &'static str,
     pub(super) sha: String,
@@ -68,28 +68,28 @@ pub(super) struct Listed {
 }
 
 /// Returns the script of every call and of every dialect that has one.
-pub(super) fn all() -> Vec<Listed> {
+pub(super) fn all() -> Vec<NamedScript> {
     let calls = CALLS.iter().map(|call| (call.name, call.usage));
     let dialects = tollgate_dialects::DIALECTS.iter().map(|dialect| (dialect.name, dialect.usage));
     let listed = |(name, usage)| {
-        let Script { text, sha } = whole(name)?;
-        Some(Listed { name, usage, sha, text })
+        let LuaScript { text, sha } = standalone(name)?;
+        Some(NamedScript { name, usage, sha, text })
     };
     calls.chain(dialects).filter_map(listed).collect()
 }
 
 /// Returns the standalone script of a call or a dialect.
-pub(crate) fn whole(name: &str) -> Option<Script> {
+pub(crate) fn standalone(name: &str) -> Option<LuaScript> {
     let call = tollgate_redis::lua::whole_script(name).map(|script| (*script).clone());
     call.or_else(|| tollgate_redis::lua::dialect_script(name))
 }
 
 /// Runs `tollgate redis script`.
-pub(crate) fn run(args: &ScriptArgs) -> Result<String, Error> {
+pub(crate) fn run(args: &ScriptArgs) -> Result<String, CliError> {
     let Some(name) = &args.name else {
         return Ok(if args.json { list_json() } else { list() });
     };
-    let (text, sha) = found(name, args.policy.as_deref())?;
+    let (text, sha) = script_text(name, args.policy.as_deref())?;
     if !args.json {
         return Ok(text);
     }
@@ -97,22 +97,22 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<String, Error> {
 }
 
 /// Runs `tollgate redis compact`.
-pub(crate) fn compact(args: &CompactArgs) -> Result<String, Error> {
+pub(crate) fn compact(args: &CompactArgs) -> Result<String, CliError> {
     let policy = policy::parse(&args.policy, ModeArg::default())?;
     Ok(tollgate_redis::lua::compact(&policy) + "\n")
 }
 
 /// Returns the text, and its SHA-1 if it is a script.
-fn found(name: &str, policy: Option<&str>) -> Result<(String, Option<String>), Error> {
-    let unknown = |expected| Error::Argument { what: "script", found: name.to_owned(), expected };
+fn script_text(name: &str, policy: Option<&str>) -> Result<(String, Option<String>), CliError> {
+    let unknown = |expected| CliError::Argument { what: "script", found: name.to_owned(), expected };
     let library = match name.strip_prefix("library") {
-        Some("") => Some(Names::Plain),
-        Some(suffix) if suffix == VERSION => Some(Names::Versioned),
+        Some("") => Some(LuaNaming::Plain),
+        Some(suffix) if suffix == VERSION => Some(LuaNaming::Versioned),
         _ => None,
     };
     let script = match (library, policy) {
         (Some(names), None) => return Ok((tollgate_redis::lua::library(names).to_owned(), None)),
-        (None, None) => whole(name),
+        (None, None) => standalone(name),
         (_, Some(policy)) => {
             let policy = policy::parse(policy, ModeArg::default())?;
             let script = tollgate_redis::lua::script(name, &tollgate_redis::lua::algorithms(&policy));
@@ -136,8 +136,8 @@ fn list() -> String {
 
 fn list_json() -> String {
     #[derive(Serialize)]
-    struct Document {
-        scripts: Vec<Listed>,
+    struct ScriptListDocument {
+        scripts: Vec<NamedScript>,
     }
-    text::json(&Document { scripts: all() })
+    text::json(&ScriptListDocument { scripts: all() })
 }

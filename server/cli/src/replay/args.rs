@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::format::Unit;
+use super::format::TimeUnit;
 use crate::policy::ModeArg;
 
 const EXAMPLES: &str = "\
@@ -97,13 +97,13 @@ pub(crate) enum UnitArg {
 
 impl UnitArg {
     /// Returns the unit, if one was named.
-    pub(crate) fn unit(self) -> Option<Unit> {
+    pub(crate) fn unit(self) -> Option<TimeUnit> {
         match self {
             Self::Auto => None,
-            Self::S => Some(Unit::Seconds),
-            Self::Ms => Some(Unit::Millis),
-            Self::Us => Some(Unit::Micros),
-            Self::Ns => Some(Unit::Nanos),
+            Self::S => Some(TimeUnit::Seconds),
+            Self::Ms => Some(TimeUnit::Millis),
+            Self::Us => Some(TimeUnit::Micros),
+            Self::Ns => Some(TimeUnit::Nanos),
         }
     }
 }

@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use tollgate_kernel::algorithms::Memory;
+use tollgate_kernel::algorithms::AlgorithmMemory;
 use tollgate_kernel::{Cell, Entry, Policy, Timestamp, expires_after};
 
 /// The number of keys per chunk.
 const CHUNK: usize = 1_024;
 
 /// The cells of all keys.
-pub(crate) struct Cells {
+pub(crate) struct KeyCells {
     chunks: Vec<Vec<Cell>>,
     /// The range of each policy in the cells of a key.
     runs: Vec<Range<usize>>,
@@ -20,7 +20,7 @@ pub(crate) struct Cells {
     keys: usize,
 }
 
-impl Cells {
+impl KeyCells {
     /// Returns the cells of no key, under these policies.
     pub(crate) fn new(policies: &[Policy]) -> Self {
         let mut width = 0;
@@ -83,7 +83,9 @@ impl Cells {
 fn touch(cell: &Cell) -> u64 {
     match cell.memory() {
         // No branch may depend on what is read, or the cache misses would not overlap.
-        Memory::Sliding(_, log) => log.get(0).before().wrapping_add(log.get(log.len().wrapping_sub(1)).before()),
+        AlgorithmMemory::Sliding(_, log) => {
+            log.get(0).before().wrapping_add(log.get(log.len().wrapping_sub(1)).before())
+        }
         other => other.heap_bytes() as u64,
     }
 }
@@ -110,7 +112,7 @@ impl Sweep {
 
     /// Continues the pass, after `requests` more. When it has visited all keys it rests until the clock has advanced
     /// far enough for another pass to find something.
-    pub(crate) fn walk(&mut self, cells: &mut Cells, policies: &[Policy], now: Timestamp, requests: usize) {
+    pub(crate) fn walk(&mut self, cells: &mut KeyCells, policies: &[Policy], now: Timestamp, requests: usize) {
         if self.next >= cells.keys() {
             if now.get() < self.began.saturating_add(self.every) {
                 return;
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
     use tollgate_kernel::{Request, decide};
 
-    fn held(cells: &mut Cells, keys: u32) -> usize {
+    fn held(cells: &mut KeyCells, keys: u32) -> usize {
         (0..keys).map(|key| cells.of(key, 0).iter().map(Cell::heap_bytes).sum::<usize>()).sum()
     }
 
@@ -139,8 +141,8 @@ mod tests {
     }
 
     /// Returns 3,000 keys, each with a request a microsecond after the one before.
-    fn filled(policies: &[Policy]) -> Cells {
-        let mut cells = Cells::new(policies);
+    fn filled(policies: &[Policy]) -> KeyCells {
+        let mut cells = KeyCells::new(policies);
         for key in 0..3_000 {
             cells.add(policies);
             let _ = decide(&policies[0], cells.of(key, 0), at(u64::from(key)), &Request::ONE);

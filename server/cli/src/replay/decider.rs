@@ -8,11 +8,11 @@ use std::io;
 
 use tollgate_kernel::{Cost, Policy, Request, Timestamp, decide};
 
-use super::cells::{Cells, Sweep};
-use super::decisions::Decisions;
-use super::feed::{Batch, Item};
-use super::keys::Keys;
-use super::tally::{PolicyResult, Tally};
+use super::cells::{KeyCells, Sweep};
+use super::decisions::DecisionWriter;
+use super::feed::{ReplayItem, RequestBatch};
+use super::keys::ReplayKeys;
+use super::tally::{PolicyResult, ReplayTally};
 
 /// The number of requests resolved and prefetched at a time: their memory stays in the second-level cache.
 const BLOCK: usize = 64;
@@ -20,10 +20,10 @@ const BLOCK: usize = 64;
 /// Policies, and their state for some of the keys.
 pub(crate) struct Decider<'a> {
     policies: &'a [Policy],
-    keys: Keys,
-    cells: Cells,
+    keys: ReplayKeys,
+    cells: KeyCells,
     sweep: Sweep,
-    tallies: Vec<Tally>,
+    tallies: Vec<ReplayTally>,
     totals: Totals,
     numbers: Vec<u32>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Totals {
 
 /// The result of a replay, or of one decider.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct ReplayOutcome {
     /// The totals of the requests.
     pub(crate) totals: Totals,
     /// The result of each policy.
@@ -55,17 +55,17 @@ impl<'a> Decider<'a> {
     pub(crate) fn new(policies: &'a [Policy]) -> Self {
         Self {
             policies,
-            keys: Keys::default(),
-            cells: Cells::new(policies),
+            keys: ReplayKeys::default(),
+            cells: KeyCells::new(policies),
             sweep: Sweep::new(policies),
-            tallies: policies.iter().map(Tally::new).collect(),
+            tallies: policies.iter().map(ReplayTally::new).collect(),
             totals: Totals::default(),
             numbers: Vec::with_capacity(BLOCK),
         }
     }
 
     /// Decides a batch in order.
-    pub(crate) fn batch(&mut self, batch: &Batch, out: &mut Decisions) -> io::Result<()> {
+    pub(crate) fn batch(&mut self, batch: &RequestBatch, out: &mut DecisionWriter) -> io::Result<()> {
         for block in batch.items.chunks(BLOCK) {
             self.resolve(batch, block);
             for (place, item) in block.iter().enumerate() {
@@ -79,7 +79,7 @@ impl<'a> Decider<'a> {
         Ok(())
     }
 
-    fn resolve(&mut self, batch: &Batch, block: &[Item]) {
+    fn resolve(&mut self, batch: &RequestBatch, block: &[ReplayItem]) {
         self.numbers.clear();
         for item in block {
             self.numbers.push(self.keys.count(item.hash, batch.key(item)));
@@ -96,7 +96,7 @@ impl<'a> Decider<'a> {
     }
 
     #[inline]
-    fn decide(&mut self, number: u32, key: &[u8], item: &Item, out: &mut Decisions) -> io::Result<()> {
+    fn decide(&mut self, number: u32, key: &[u8], item: &ReplayItem, out: &mut DecisionWriter) -> io::Result<()> {
         let now = Timestamp::saturating(item.at);
         // The formats refuse costs from 2^53 on.
         let request = Request::cost(Cost::new(item.cost).unwrap_or(Cost::ONE));
@@ -109,16 +109,16 @@ impl<'a> Decider<'a> {
     }
 
     /// Returns its result, with the `top` keys hit hardest by each policy.
-    pub(crate) fn finish(self, top: usize) -> Outcome {
+    pub(crate) fn finish(self, top: usize) -> ReplayOutcome {
         let keys = &self.keys;
-        Outcome {
+        ReplayOutcome {
             totals: Totals { keys: keys.len() as u64, ..self.totals },
             policies: self.tallies.into_iter().map(|tally| tally.finish(keys, top)).collect(),
         }
     }
 }
 
-impl Outcome {
+impl ReplayOutcome {
     /// Combines the results of deciders of different keys.
     pub(crate) fn join(mut self, other: Self, top: usize) -> Self {
         self.totals.requests += other.totals.requests;

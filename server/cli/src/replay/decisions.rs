@@ -6,26 +6,26 @@ use std::path::Path;
 
 use tollgate_kernel::{Decision, Policy};
 
-use super::feed::Item;
-use crate::error::Error;
+use super::feed::ReplayItem;
+use crate::error::CliError;
 use crate::text;
 
 /// The output of decisions, if requested.
-pub(crate) struct Decisions {
+pub(crate) struct DecisionWriter {
     out: Option<BufWriter<File>>,
     /// The names of each policy's limits as JSON strings.
     names: Vec<Vec<String>>,
     line: Vec<u8>,
 }
 
-impl Decisions {
+impl DecisionWriter {
     /// Returns an output that writes nothing.
     pub(crate) fn none() -> Self {
         Self { out: None, names: Vec::new(), line: Vec::new() }
     }
 
     /// Creates `path`, unless it is the `input`.
-    pub(crate) fn create(path: &Path, input: &str, policies: &[Policy]) -> Result<Self, Error> {
+    pub(crate) fn create(path: &Path, input: &str, policies: &[Policy]) -> Result<Self, CliError> {
         let out = Some(create(path, input)?);
         let names = |policy: &Policy| policy.limits().iter().map(|limit| quoted(&limit.name())).collect();
         Ok(Self { out, names: policies.iter().map(names).collect(), line: Vec::new() })
@@ -33,11 +33,11 @@ impl Decisions {
 
     /// Writes one decision of the policy at `place`.
     #[inline]
-    pub(crate) fn write(&mut self, place: usize, key: &[u8], item: &Item, decision: &Decision) -> io::Result<()> {
+    pub(crate) fn write(&mut self, place: usize, key: &[u8], item: &ReplayItem, decision: &Decision) -> io::Result<()> {
         if self.out.is_none() { Ok(()) } else { self.write_line(place, key, item, decision) }
     }
 
-    fn write_line(&mut self, place: usize, key: &[u8], item: &Item, decision: &Decision) -> io::Result<()> {
+    fn write_line(&mut self, place: usize, key: &[u8], item: &ReplayItem, decision: &Decision) -> io::Result<()> {
         let Some(out) = &mut self.out else { return Ok(()) };
         let line = &mut self.line;
         line.clear();
@@ -69,14 +69,14 @@ impl Decisions {
     }
 }
 
-fn create(path: &Path, input: &str) -> Result<BufWriter<File>, Error> {
+fn create(path: &Path, input: &str) -> Result<BufWriter<File>, CliError> {
     let shown = || path.display().to_string();
     // Creating the file would empty it before it is read.
     let same = fs::canonicalize(path).is_ok_and(|own| fs::canonicalize(input).is_ok_and(|input| own == input));
     if same || path.as_os_str() == "-" {
-        return Err(Error::DecisionsPlace { path: shown() });
+        return Err(CliError::DecisionsPlace { path: shown() });
     }
-    let file = File::create(path).map_err(|source| Error::Decisions { path: shown(), source })?;
+    let file = File::create(path).map_err(|source| CliError::Decisions { path: shown(), source })?;
     Ok(BufWriter::with_capacity(1 << 16, file))
 }
 

@@ -9,9 +9,9 @@ use foldhash::fast::RandomState;
 use tollgate_kernel::Micros;
 
 use super::args::ReplayArgs;
-use super::format::{Entry, Format, Malformed, Stamp, Unit};
-use super::lines::{Line, Lines};
-use crate::error::Error;
+use super::format::{EntryTime, MalformedLine, ReplayEntry, ReplayFormat, TimeUnit};
+use super::lines::{InputLine, LineReader};
+use crate::error::CliError;
 
 /// The number of requests in a batch: enough that handing over costs nothing, few enough to stay in cache.
 const BATCH: usize = 2_048;
@@ -20,16 +20,16 @@ pub(crate) const NAMED: usize = 10;
 
 /// Requests to be decided.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct RequestBatch {
     /// The requests in the order of the file.
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<ReplayItem>,
     /// Their keys, one after another.
     pub(crate) keys: Vec<u8>,
 }
 
-impl Batch {
+impl RequestBatch {
     /// Returns the key of an item of this batch.
-    pub(crate) fn key(&self, item: &Item) -> &[u8] {
+    pub(crate) fn key(&self, item: &ReplayItem) -> &[u8] {
         let start = item.key_start as usize;
         &self.keys[start..start + usize::from(item.key_length)]
     }
@@ -37,7 +37,7 @@ impl Batch {
 
 /// One request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Item {
+pub(crate) struct ReplayItem {
     /// Its time on the virtual clock, in microseconds since 1970.
     pub(crate) at: u64,
     /// The number of units it asks for.
@@ -52,13 +52,13 @@ pub(crate) struct Item {
 
 /// Facts about the input as a whole.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct FeedSummary {
     /// The name of the format.
     pub(crate) format: &'static str,
     /// The fields that make the key.
     pub(crate) key: String,
     /// The unit of times that are numbers, if there are any.
-    pub(crate) unit: Option<Unit>,
+    pub(crate) unit: Option<TimeUnit>,
     /// The number of lines, including blank ones.
     pub(crate) lines: u64,
     /// The first and the latest time.
@@ -66,7 +66,7 @@ pub(crate) struct Feed {
     /// Lines whose time is before that of an earlier line, and by how much.
     pub(crate) out_of_order: Faults<Micros>,
     /// Lines that are not requests, and why.
-    pub(crate) malformed: Faults<Malformed>,
+    pub(crate) malformed: Faults<MalformedLine>,
 }
 
 /// The number of lines with a fault, and the first of them.
@@ -94,16 +94,16 @@ impl<T> Faults<T> {
 }
 
 /// A decider as the reading side sees it; it has its share of the keys.
-pub(crate) struct Lane {
+pub(crate) struct DeciderLane {
     /// The channel of full batches.
-    pub(crate) full: SyncSender<Batch>,
+    pub(crate) full: SyncSender<RequestBatch>,
     /// The channel on which used batches come back, so that their memory is reused.
-    pub(crate) empty: Receiver<Batch>,
+    pub(crate) empty: Receiver<RequestBatch>,
     /// The batch that is being filled.
-    pub(crate) batch: Batch,
+    pub(crate) batch: RequestBatch,
 }
 
-impl Lane {
+impl DeciderLane {
     /// Sends the batch; returns `false` if the decider has ended.
     fn send(&mut self) -> bool {
         let mut next = self.empty.try_recv().unwrap_or_default();
@@ -112,22 +112,27 @@ impl Lane {
         self.full.send(std::mem::replace(&mut self.batch, next)).is_ok()
     }
 
-    fn add(&mut self, key: &[u8], request: Request) {
+    fn add(&mut self, key: &[u8], request: KeylessRequest) {
         // A batch holds 2^11 keys of at most 2^9 bytes.
         let (key_start, key_length) = (self.batch.keys.len() as u32, key.len() as u16);
         self.batch.keys.extend_from_slice(key);
-        let Request { at, cost, line, hash } = request;
-        self.batch.items.push(Item { at, cost, line, hash, key_start, key_length });
+        let KeylessRequest { at, cost, line, hash } = request;
+        self.batch.items.push(ReplayItem { at, cost, line, hash, key_start, key_length });
     }
 }
 
 /// Reads all of `reader` and distributes its requests among the lanes by their keys. Calls `tick` periodically.
-pub(crate) fn feed(args: &ReplayArgs, reader: impl Read, lanes: &mut [Lane], tick: impl Fn()) -> Result<Feed, Error> {
-    let mut lines = Lines::new(reader);
+pub(crate) fn feed(
+    args: &ReplayArgs,
+    reader: impl Read,
+    lanes: &mut [DeciderLane],
+    tick: impl Fn(),
+) -> Result<FeedSummary, CliError> {
+    let mut lines = LineReader::new(reader);
     let mut feeder = Feeder::new(args);
     loop {
         let read = lines.count();
-        let line = lines.next().map_err(|source| Error::Read { path: args.shown_file(), lines: read, source })?;
+        let line = lines.next().map_err(|source| CliError::Read { path: args.shown_file(), lines: read, source })?;
         let Some(line) = line else { break };
         let Some(request) = feeder.line(&line)? else { continue };
         let share = share(request.hash, lanes.len());
@@ -155,24 +160,25 @@ fn share(hash: u64, lanes: usize) -> usize {
 }
 
 /// A request without its key.
-struct Request {
+struct KeylessRequest {
     at: u64,
     cost: u64,
     line: u64,
     hash: u64,
 }
 
+/// The reading side: the format, the virtual clock, and the faulty lines so far.
 struct Feeder<'a> {
     args: &'a ReplayArgs,
     /// Known from the first line that is not blank.
-    format: Option<Format>,
-    unit: Option<Unit>,
+    format: Option<ReplayFormat>,
+    unit: Option<TimeUnit>,
     hasher: RandomState,
     /// The key of the latest request.
     key: Vec<u8>,
     span: Option<(u64, u64)>,
     out_of_order: Faults<Micros>,
-    malformed: Faults<Malformed>,
+    malformed: Faults<MalformedLine>,
     hint: String,
 }
 
@@ -192,23 +198,23 @@ impl<'a> Feeder<'a> {
     }
 
     /// Returns the request of a line; `None` if it is blank or malformed.
-    fn line(&mut self, line: &Line<'_>) -> Result<Option<Request>, Error> {
+    fn line(&mut self, line: &InputLine<'_>) -> Result<Option<KeylessRequest>, CliError> {
         let Some(bytes) = line.bytes else {
-            return self.malformed(line.number, b"", Malformed::TooLong);
+            return self.malformed(line.number, b"", MalformedLine::TooLong);
         };
         let format = match &mut self.format {
             Some(format) => format,
             None if bytes.trim_ascii().is_empty() => return Ok(None),
             None => {
                 let args = self.args;
-                self.format.insert(Format::choose(args.format, bytes, args.key.as_deref(), &args.time)?)
+                self.format.insert(ReplayFormat::choose(args.format, bytes, args.key.as_deref(), &args.time)?)
             }
         };
         self.key.clear();
         match format.parse(bytes, &mut self.key).and_then(|entry| Ok((entry.cost, self.time(entry)?))) {
             Ok((cost, time)) => {
                 let at = self.clock(line.number, time)?;
-                Ok(Some(Request { at, cost, line: line.number, hash: self.hasher.hash_one(&self.key) }))
+                Ok(Some(KeylessRequest { at, cost, line: line.number, hash: self.hasher.hash_one(&self.key) }))
             }
             Err(_) if bytes.trim_ascii().is_empty() => Ok(None),
             Err(reason) => self.malformed(line.number, bytes, reason),
@@ -216,27 +222,27 @@ impl<'a> Feeder<'a> {
     }
 
     /// Returns the time of an entry in microseconds. The first time that is a number determines the unit.
-    fn time(&mut self, entry: Entry) -> Result<u64, Malformed> {
+    fn time(&mut self, entry: ReplayEntry) -> Result<u64, MalformedLine> {
         let number = match entry.stamp {
-            Stamp::Moment(us) => return Ok(us),
-            Stamp::Number(number) => number,
+            EntryTime::Moment(us) => return Ok(us),
+            EntryTime::Number(number) => number,
         };
         let unit = match self.unit {
             Some(unit) => unit,
-            None => self.args.time_unit.unit().unwrap_or(Unit::of(number)),
+            None => self.args.time_unit.unit().unwrap_or(TimeUnit::of(number)),
         };
-        let us = unit.micros(number).ok_or(Malformed::Late)?;
+        let us = unit.micros(number).ok_or(MalformedLine::Late)?;
         self.unit = Some(unit);
         Ok(us)
     }
 
     /// Advances the virtual clock, which is the latest time seen, and returns it.
-    fn clock(&mut self, line: u64, time: u64) -> Result<u64, Error> {
+    fn clock(&mut self, line: u64, time: u64) -> Result<u64, CliError> {
         let (from, latest) = self.span.unwrap_or((time, time));
         if time < latest {
             let behind = Micros::new(latest - time);
             if self.args.strict {
-                return Err(Error::OutOfOrder { line, behind: behind.to_string() });
+                return Err(CliError::OutOfOrder { line, behind: behind.to_string() });
             }
             self.out_of_order.add(line, behind);
         }
@@ -245,9 +251,14 @@ impl<'a> Feeder<'a> {
         Ok(at)
     }
 
-    fn malformed(&mut self, line: u64, bytes: &[u8], reason: Malformed) -> Result<Option<Request>, Error> {
+    fn malformed(
+        &mut self,
+        line: u64,
+        bytes: &[u8],
+        reason: MalformedLine,
+    ) -> Result<Option<KeylessRequest>, CliError> {
         if self.args.strict {
-            return Err(Error::Malformed { line, reason });
+            return Err(CliError::Malformed { line, reason });
         }
         if self.malformed.count == 0 {
             self.hint = self.format.as_ref().map(|format| format.hint(bytes)).unwrap_or_default();
@@ -256,17 +267,17 @@ impl<'a> Feeder<'a> {
         Ok(None)
     }
 
-    fn end(mut self, lines: u64) -> Result<Feed, Error> {
+    fn end(mut self, lines: u64) -> Result<FeedSummary, CliError> {
         let path = self.args.shown_file();
         if self.span.is_none() {
             return Err(match self.malformed.first.drain(..).next() {
-                Some(first) => Error::NoRequest { path, first, hint: self.hint },
-                None => Error::Empty { path },
+                Some(first) => CliError::NoRequest { path, first, hint: self.hint },
+                None => CliError::Empty { path },
             });
         }
-        Ok(Feed {
-            format: self.format.as_ref().map_or("", Format::name),
-            key: self.format.as_ref().map(Format::key_name).unwrap_or_default(),
+        Ok(FeedSummary {
+            format: self.format.as_ref().map_or("", ReplayFormat::name),
+            key: self.format.as_ref().map(ReplayFormat::key_name).unwrap_or_default(),
             unit: self.unit,
             lines,
             span: self.span,

@@ -4,26 +4,27 @@ use hashbrown::HashTable;
 
 /// The keys and the number of requests of each.
 #[derive(Default)]
-pub(crate) struct Keys {
+pub(crate) struct ReplayKeys {
     table: HashTable<u32>,
-    known: Vec<Known>,
+    records: Vec<KeyRecord>,
 }
 
-struct Known {
+/// A key and its number of requests.
+struct KeyRecord {
     hash: u64,
     requests: u64,
-    name: Name,
+    name: KeyBytes,
 }
 
 /// The bytes of a key. Most are short; stored beside the hash they cost no second cache miss.
-enum Name {
+enum KeyBytes {
     Short(u8, [u8; SHORT]),
     Long(Box<[u8]>),
 }
 
 const SHORT: usize = 22;
 
-impl Name {
+impl KeyBytes {
     fn new(bytes: &[u8]) -> Self {
         let mut short = [0; SHORT];
         match (short.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
@@ -43,22 +44,22 @@ impl Name {
     }
 }
 
-impl Keys {
+impl ReplayKeys {
     /// Returns the number of keys.
     pub(crate) fn len(&self) -> usize {
-        self.known.len()
+        self.records.len()
     }
 
     /// Counts a request of this key, and returns the key's number.
     #[inline]
     pub(crate) fn count(&mut self, hash: u64, bytes: &[u8]) -> u32 {
-        let known = &self.known;
+        let records = &self.records;
         let same = |&number: &u32| {
-            let own = &known[number as usize];
+            let own = &records[number as usize];
             own.hash == hash && own.name.bytes() == bytes
         };
         if let Some(&number) = self.table.find(hash, same) {
-            self.known[number as usize].requests += 1;
+            self.records[number as usize].requests += 1;
             return number;
         }
         self.add(hash, bytes)
@@ -67,21 +68,21 @@ impl Keys {
     #[cold]
     fn add(&mut self, hash: u64, bytes: &[u8]) -> u32 {
         // A table of 2^32 keys would not fit the memory of the machines this runs on.
-        let number = self.known.len() as u32;
-        self.known.push(Known { hash, requests: 1, name: Name::new(bytes) });
-        let known = &self.known;
-        self.table.insert_unique(hash, number, |&other| known[other as usize].hash);
+        let number = self.records.len() as u32;
+        self.records.push(KeyRecord { hash, requests: 1, name: KeyBytes::new(bytes) });
+        let records = &self.records;
+        self.table.insert_unique(hash, number, |&other| records[other as usize].hash);
         number
     }
 
     /// Returns the bytes of a key.
     pub(crate) fn bytes(&self, number: u32) -> &[u8] {
-        self.known[number as usize].name.bytes()
+        self.records[number as usize].name.bytes()
     }
 
     /// Returns the number of requests of a key.
     pub(crate) fn requests(&self, number: u32) -> u64 {
-        self.known[number as usize].requests
+        self.records[number as usize].requests
     }
 }
 
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn keys_of_one_hash_are_told_apart() {
-        let mut keys = Keys::default();
+        let mut keys = ReplayKeys::default();
         let long = [b'x'; 400];
         let names: [&[u8]; 5] = [b"", b"a", b"b", &long[..22], &long];
         for round in 1..=3 {

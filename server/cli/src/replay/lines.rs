@@ -9,7 +9,7 @@ use memchr::memchr;
 pub(crate) const MAX_LINE: usize = 1 << 18;
 
 /// A stream, split into lines.
-pub(crate) struct Lines<R> {
+pub(crate) struct LineReader<R> {
     reader: R,
     buffer: Box<[u8]>,
     start: usize,
@@ -20,14 +20,14 @@ pub(crate) struct Lines<R> {
 
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct InputLine<'a> {
     /// The number of the line, counted from 1.
     pub(crate) number: u64,
     /// Its bytes without the line feed; `None` if it is too long.
     pub(crate) bytes: Option<&'a [u8]>,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineReader<R> {
     /// Returns the lines of `reader`.
     pub(crate) fn new(reader: R) -> Self {
         Self { reader, buffer: vec![0; MAX_LINE].into(), start: 0, end: 0, number: 0, ended: false }
@@ -39,7 +39,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Returns the next line.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<InputLine<'_>>> {
         let mut searched = 0;
         let mut too_long = false;
         loop {
@@ -65,7 +65,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    fn line(&mut self, from: usize, length: usize, too_long: bool) -> Line<'_> {
+    fn line(&mut self, from: usize, length: usize, too_long: bool) -> InputLine<'_> {
         self.number += 1;
         let bytes = (!too_long).then(|| &self.buffer[from..from + length]);
         // Some editors begin a file with a byte order mark, which is not part of its first line.
@@ -73,7 +73,7 @@ impl<R: Read> Lines<R> {
             Some(bytes) if self.number == 1 => Some(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)),
             other => other,
         };
-        Line { number: self.number, bytes }
+        InputLine { number: self.number, bytes }
     }
 
     /// Moves the buffered bytes to the front, and reads more behind them.
@@ -97,9 +97,9 @@ mod tests {
     use super::*;
 
     /// A reader that returns a few bytes at a time, as a pipe may.
-    struct Drip<'a>(&'a [u8], usize);
+    struct DripReader<'a>(&'a [u8], usize);
 
-    impl Read for Drip<'_> {
+    impl Read for DripReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let count = self.1.min(self.0.len()).min(buffer.len());
             buffer[..count].copy_from_slice(&self.0[..count]);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn all(text: &[u8], step: usize) -> Vec<(u64, Option<Vec<u8>>)> {
-        let mut lines = Lines::new(Drip(text, step));
+        let mut lines = LineReader::new(DripReader(text, step));
         let mut all = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             all.push((line.number, line.bytes.map(<[u8]>::to_vec)));

@@ -6,11 +6,12 @@
 //!
 //! | file | what it is |
 //! |---|---|
+//! | `args.rs` | the arguments |
 //! | `source.rs`, `lines.rs` | bytes, plain or gzip; lines |
 //! | `format/` | one file a log format |
 //! | `feed.rs` | the reading side: the virtual clock, faults, batches |
 //! | `decider.rs`, `keys.rs`, `cells.rs`, `tally.rs` | the deciding side and its state |
-//! | `decisions.rs`, `report.rs`, `summary.rs` | the output |
+//! | `decisions.rs`, `report.rs`, `summary.rs`, `progress.rs` | the output, and the progress bar |
 
 mod args;
 mod cells;
@@ -32,21 +33,21 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 
 pub(crate) use args::{FormatArg, ReplayArgs, UnitArg};
-pub(crate) use decider::{Outcome, Totals};
-pub(crate) use feed::{Batch, Feed, Item};
-pub(crate) use format::Malformed;
-pub(crate) use keys::Keys;
+pub(crate) use decider::{ReplayOutcome, Totals};
+pub(crate) use feed::{FeedSummary, ReplayItem, RequestBatch};
+pub(crate) use format::MalformedLine;
+pub(crate) use keys::ReplayKeys;
 pub(crate) use lines::MAX_LINE;
 pub(crate) use report::head;
-pub(crate) use source::Source;
-pub(crate) use summary::Summary;
+pub(crate) use source::ReplaySource;
+pub(crate) use summary::ReplaySummary;
 
-use crate::error::{Error, MAX_POLICIES};
+use crate::error::{CliError, MAX_POLICIES};
 use crate::policy;
 use decider::Decider;
-use decisions::Decisions;
-use feed::Lane;
-use progress::Progress;
+use decisions::DecisionWriter;
+use feed::DeciderLane;
+use progress::ReplayProgress;
 use tollgate_kernel::Policy;
 
 /// The number of batches in transit to each decider.
@@ -55,62 +56,66 @@ const UNDER_WAY: usize = 4;
 const MAX_DECIDERS: usize = 8;
 
 /// Runs the command; returns what to print.
-pub(crate) fn run(args: &ReplayArgs) -> Result<String, Error> {
+pub(crate) fn run(args: &ReplayArgs) -> Result<String, CliError> {
     if args.policy.len() > MAX_POLICIES {
-        return Err(Error::Policies(args.policy.len()));
+        return Err(CliError::Policies(args.policy.len()));
     }
     let policies: Vec<_> = args.policy.iter().map(|text| policy::parse(text, args.mode)).collect::<Result<_, _>>()?;
-    let source = Source::open(&args.file)?;
+    let source = ReplaySource::open(&args.file)?;
     let (feed, outcome) = replay(args, &policies, source)?;
-    let summary = Summary::new(args, &policies, &feed, outcome);
+    let summary = ReplaySummary::new(args, &policies, &feed, outcome);
     Ok(if args.json { summary.json() } else { report::print(&summary) })
 }
 
-fn replay(args: &ReplayArgs, policies: &[Policy], source: Source) -> Result<(Feed, Outcome), Error> {
-    let outs = outs(args, policies)?;
-    let workers = outs.into_iter().map(|out| Worker { args, decider: Decider::new(policies), out }).collect();
-    let (feed, outcomes) = through(args, source, workers)?;
-    let whole = outcomes.into_iter().reduce(|whole, outcome| whole.join(outcome, args.top));
-    Ok((feed, whole.ok_or(Error::Lost)?))
+fn replay(
+    args: &ReplayArgs,
+    policies: &[Policy],
+    source: ReplaySource,
+) -> Result<(FeedSummary, ReplayOutcome), CliError> {
+    let outputs = outputs(args, policies)?;
+    let workers = outputs.into_iter().map(|out| ReplayWorker { args, decider: Decider::new(policies), out }).collect();
+    let (feed, outcomes) = run_deciders(args, source, workers)?;
+    let outcome = outcomes.into_iter().reduce(|all, outcome| all.join(outcome, args.top));
+    Ok((feed, outcome.ok_or(CliError::Lost)?))
 }
 
 /// A decider of a share of the keys.
-pub(crate) trait Deciding: Send {
+pub(crate) trait BatchDecider: Send {
     /// Its result.
-    type Found: Send;
+    type Output: Send;
 
     /// Decides a batch in order.
-    fn batch(&mut self, batch: &Batch) -> Result<(), Error>;
+    fn batch(&mut self, batch: &RequestBatch) -> Result<(), CliError>;
 
     /// Returns its result.
-    fn finish(self) -> Result<Self::Found, Error>;
+    fn finish(self) -> Result<Self::Output, CliError>;
 }
 
 /// Passes all requests of `source` to `deciders`, on a thread each.
-pub(crate) fn through<D: Deciding>(
+pub(crate) fn run_deciders<D: BatchDecider>(
     args: &ReplayArgs,
-    source: Source,
+    source: ReplaySource,
     deciders: Vec<D>,
-) -> Result<(Feed, Vec<D::Found>), Error> {
-    let progress = Progress::new(source.size, source.taken);
-    let (feed, found) = thread::scope(|scope| {
+) -> Result<(FeedSummary, Vec<D::Output>), CliError> {
+    let progress = ReplayProgress::new(source.size, source.bytes_read);
+    let (feed, results) = thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut threads = Vec::new();
         for decider in deciders {
             let (full, batches) = sync_channel(UNDER_WAY);
             let (used, empty) = channel();
-            lanes.push(Lane { full, empty, batch: Batch::default() });
+            lanes.push(DeciderLane { full, empty, batch: RequestBatch::default() });
             threads.push(scope.spawn(move || decide(decider, &batches, &used)));
         }
         let feed = feed::feed(args, source.reader, &mut lanes, || progress.tick());
         // Without lanes the deciders come to an end.
         drop(lanes);
-        let found: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::Lost))).collect();
-        (feed, found)
+        let results: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(CliError::Lost))).collect();
+        (feed, results)
     });
     progress.finish();
-    let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok((feed?, found))
+    let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok((feed?, results))
 }
 
 /// Returns the number of deciders for this machine.
@@ -120,14 +125,18 @@ pub(crate) fn deciders() -> usize {
 
 /// Returns the outputs of the deciders. Decisions are written in the order of the file, which requires a single
 /// decider.
-fn outs(args: &ReplayArgs, policies: &[Policy]) -> Result<Vec<Decisions>, Error> {
+fn outputs(args: &ReplayArgs, policies: &[Policy]) -> Result<Vec<DecisionWriter>, CliError> {
     match &args.decisions {
-        Some(path) => Ok(vec![Decisions::create(path, &args.file, policies)?]),
-        None => Ok((0..deciders()).map(|_| Decisions::none()).collect()),
+        Some(path) => Ok(vec![DecisionWriter::create(path, &args.file, policies)?]),
+        None => Ok((0..deciders()).map(|_| DecisionWriter::none()).collect()),
     }
 }
 
-fn decide<D: Deciding>(mut decider: D, batches: &Receiver<Batch>, used: &Sender<Batch>) -> Result<D::Found, Error> {
+fn decide<D: BatchDecider>(
+    mut decider: D,
+    batches: &Receiver<RequestBatch>,
+    used: &Sender<RequestBatch>,
+) -> Result<D::Output, CliError> {
     for batch in batches {
         decider.batch(&batch)?;
         let _ = used.send(batch);
@@ -136,27 +145,27 @@ fn decide<D: Deciding>(mut decider: D, batches: &Receiver<Batch>, used: &Sender<
 }
 
 /// A decider, and the output of its decisions.
-struct Worker<'a> {
+struct ReplayWorker<'a> {
     args: &'a ReplayArgs,
     decider: Decider<'a>,
-    out: Decisions,
+    out: DecisionWriter,
 }
 
-impl Worker<'_> {
-    fn failed(&self, source: io::Error) -> Error {
-        Error::Decisions { path: self.args.shown_decisions(), source }
+impl ReplayWorker<'_> {
+    fn failed(&self, source: io::Error) -> CliError {
+        CliError::Decisions { path: self.args.shown_decisions(), source }
     }
 }
 
-impl Deciding for Worker<'_> {
-    type Found = Outcome;
+impl BatchDecider for ReplayWorker<'_> {
+    type Output = ReplayOutcome;
 
-    fn batch(&mut self, batch: &Batch) -> Result<(), Error> {
+    fn batch(&mut self, batch: &RequestBatch) -> Result<(), CliError> {
         let done = self.decider.batch(batch, &mut self.out);
         done.map_err(|source| self.failed(source))
     }
 
-    fn finish(mut self) -> Result<Outcome, Error> {
+    fn finish(mut self) -> Result<ReplayOutcome, CliError> {
         self.out.finish().map_err(|source| self.failed(source))?;
         Ok(self.decider.finish(self.args.top))
     }

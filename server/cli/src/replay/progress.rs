@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// The progress of a replay, by the bytes it has read.
-pub(crate) struct Progress {
+pub(crate) struct ReplayProgress {
     bar: ProgressBar,
-    taken: Arc<AtomicU64>,
+    bytes_read: Arc<AtomicU64>,
 }
 
-impl Progress {
+impl ReplayProgress {
     /// Returns a bar towards `size`, a spinner if that is not known, nothing without a terminal.
-    pub(crate) fn new(size: Option<u64>, taken: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(size: Option<u64>, bytes_read: Arc<AtomicU64>) -> Self {
         let bar = match size {
             _ if !stderr().is_terminal() => ProgressBar::hidden(),
             Some(size) => {
@@ -22,13 +22,13 @@ impl Progress {
             }
             None => styled(ProgressBar::new_spinner(), "{spinner} {bytes}, {bytes_per_sec}"),
         };
-        Self { bar, taken }
+        Self { bar, bytes_read }
     }
 
     /// Shows the progress.
     pub(crate) fn tick(&self) {
         if !self.bar.is_hidden() {
-            self.bar.set_position(self.taken.load(Ordering::Relaxed));
+            self.bar.set_position(self.bytes_read.load(Ordering::Relaxed));
         }
     }
 

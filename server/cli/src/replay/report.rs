@@ -5,19 +5,19 @@ use std::iter::once;
 
 use tollgate_kernel::Micros;
 
-use super::summary::{KeyPart, PolicyPart, Summary};
+use super::summary::{PolicyResultPart, RefusedKeyPart, ReplaySummary};
 use crate::moment;
-use crate::text::{Side, Table, WIDTH, counted, grouped, percent, shown_key, wait};
+use crate::text::{ColumnAlignment, TextTable, WIDTH, counted, grouped, percent, shown_key, wait};
 
-use Side::{Left, Right};
+use ColumnAlignment::{Left, Right};
 
 /// The least width to which a key is cut, however wide the line gets.
-const NARROWEST_KEY: usize = 16;
+const MIN_KEY_WIDTH: usize = 16;
 /// The widest policy in the comparison.
 const POLICY_WIDTH: usize = 34;
 
 /// Formats the report of a replay.
-pub(crate) fn print(summary: &Summary) -> String {
+pub(crate) fn print(summary: &ReplaySummary) -> String {
     let mut text = head(summary);
     match summary.policies.as_slice() {
         [only] => {
@@ -37,11 +37,11 @@ pub(crate) fn print(summary: &Summary) -> String {
 }
 
 /// Formats what was read, and which lines of it were faulty.
-pub(crate) fn head(summary: &Summary) -> String {
+pub(crate) fn head(summary: &ReplaySummary) -> String {
     heading(summary) + &faults(summary)
 }
 
-fn heading(summary: &Summary) -> String {
+fn heading(summary: &ReplaySummary) -> String {
     let input = &summary.input;
     let mut text = format!("{}: {}", input.file, counted(summary.requests, "request", "requests"));
     if summary.units != u128::from(summary.requests) {
@@ -58,7 +58,7 @@ fn heading(summary: &Summary) -> String {
     text
 }
 
-fn faults(summary: &Summary) -> String {
+fn faults(summary: &ReplaySummary) -> String {
     let mut text = String::new();
     let late = &summary.out_of_order;
     if late.count > 0 {
@@ -81,12 +81,12 @@ fn faults(summary: &Summary) -> String {
     text
 }
 
-fn title(part: &PolicyPart) -> String {
+fn title(part: &PolicyResultPart) -> String {
     if part.mode == "binary" { part.policy.clone() } else { format!("{} ({})", part.policy, part.mode) }
 }
 
-fn outcome(summary: &Summary, part: &PolicyPart) -> String {
-    let mut table = Table::new(&[Left, Right, Right, Left]);
+fn outcome(summary: &ReplaySummary, part: &PolicyResultPart) -> String {
+    let mut table = TextTable::new(&[Left, Right, Right, Left]);
     let share = |count| percent(count, summary.requests);
     table.row(["allowed".to_owned(), grouped(part.allowed), share(part.allowed), String::new()]);
     if part.partial > 0 {
@@ -100,8 +100,8 @@ fn outcome(summary: &Summary, part: &PolicyPart) -> String {
     table.print()
 }
 
-fn comparison(summary: &Summary) -> String {
-    let mut table = Table::new(&[Right, Left, Right, Right, Right, Right, Right]);
+fn comparison(summary: &ReplaySummary) -> String {
+    let mut table = TextTable::new(&[Right, Left, Right, Right, Right, Right, Right]);
     table.row(["", "policy", "allowed", "refused", "", "keys", "longest wait"]);
     for (place, part) in summary.policies.iter().enumerate() {
         table.row([
@@ -117,11 +117,11 @@ fn comparison(summary: &Summary) -> String {
     format!("\n{}", table.print())
 }
 
-fn details(part: &PolicyPart) -> String {
+fn details(part: &PolicyResultPart) -> String {
     if part.refused == 0 {
         return "  nobody was refused\n".to_owned();
     }
-    let mut limits = Table::new(&[Left, Right, Right]);
+    let mut limits = TextTable::new(&[Left, Right, Right]);
     limits.row(["refused by", "requests"]);
     for limit in &part.limits {
         limits.row([limit.limit.clone(), grouped(limit.refused), percent(limit.refused, part.refused)]);
@@ -130,8 +130,8 @@ fn details(part: &PolicyPart) -> String {
     format!("\n{}{keys}", limits.print())
 }
 
-fn keys(part: &PolicyPart) -> String {
-    let cells = |key: &KeyPart| {
+fn keys(part: &PolicyResultPart) -> String {
+    let cells = |key: &RefusedKeyPart| {
         [grouped(key.refused), grouped(key.requests), moment::print_short(key.first_refusal_us), wait(key.longest_wait)]
     };
     let mut rows = vec![["refused", "requests", "first refusal", "longest wait"].map(str::to_owned)];
@@ -139,8 +139,8 @@ fn keys(part: &PolicyPart) -> String {
     // The keys get the width that the other columns leave.
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let others: usize = (0..4).map(|column| 2 + width(column)).sum();
-    let room = WIDTH.saturating_sub(2 + others).max(NARROWEST_KEY);
-    let mut table = Table::new(&[Left, Right, Right, Left, Right]);
+    let room = WIDTH.saturating_sub(2 + others).max(MIN_KEY_WIDTH);
+    let mut table = TextTable::new(&[Left, Right, Right, Left, Right]);
     let names = part.hardest.iter().map(|key| shown_key(&key.bytes, room));
     for (name, cells) in once("keys hit hardest".to_owned()).chain(names).zip(rows) {
         table.row(once(name).chain(cells));

@@ -7,32 +7,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::read::MultiGzDecoder;
 
-use crate::error::Error;
+use crate::error::CliError;
 
 /// An open input.
-pub(crate) struct Source {
+pub(crate) struct ReplaySource {
     /// The uncompressed bytes.
     pub(crate) reader: Box<dyn Read + Send>,
     /// The number of bytes read so far, before decompression.
-    pub(crate) taken: Arc<AtomicU64>,
+    pub(crate) bytes_read: Arc<AtomicU64>,
     /// The number of bytes in all, if it is a file.
     pub(crate) size: Option<u64>,
 }
 
-impl Source {
+impl ReplaySource {
     /// Opens `path`; `-` is standard input. An input that begins like gzip is decompressed, with all its members.
-    pub(crate) fn open(path: &str) -> Result<Self, Error> {
+    pub(crate) fn open(path: &str) -> Result<Self, CliError> {
         let (raw, size): (Box<dyn Read + Send>, _) = if path == "-" {
             (Box::new(io::stdin()), None)
         } else {
-            let file = File::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
+            let file = File::open(path).map_err(|source| CliError::Open { path: path.to_owned(), source })?;
             let size = file.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
             (Box::new(file), size)
         };
-        let taken = Arc::new(AtomicU64::new(0));
-        let counted = Counted { raw, taken: Arc::clone(&taken) };
-        let reader = unpacked(counted).map_err(|source| Error::Read { path: path.to_owned(), lines: 0, source })?;
-        Ok(Self { reader, taken, size })
+        let bytes_read = Arc::new(AtomicU64::new(0));
+        let counted = CountingReader { raw, bytes_read: Arc::clone(&bytes_read) };
+        let reader = unpacked(counted).map_err(|source| CliError::Read { path: path.to_owned(), lines: 0, source })?;
+        Ok(Self { reader, bytes_read, size })
     }
 }
 
@@ -49,15 +49,16 @@ fn unpacked(mut raw: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Se
     })
 }
 
-struct Counted {
+/// A reader that counts the bytes it has read.
+struct CountingReader {
     raw: Box<dyn Read + Send>,
-    taken: Arc<AtomicU64>,
+    bytes_read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.raw.read(buffer)?;
-        self.taken.fetch_add(count as u64, Ordering::Relaxed);
+        self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }

@@ -4,16 +4,16 @@ use serde::Serialize;
 use tollgate_kernel::{Policy, Wait};
 
 use super::args::ReplayArgs;
-use super::decider::{Outcome, Totals};
-use super::feed::{Faults, Feed};
-use super::format::Unit;
-use super::tally::{Hit, PolicyResult};
+use super::decider::{ReplayOutcome, Totals};
+use super::feed::{Faults, FeedSummary};
+use super::format::TimeUnit;
+use super::tally::{PolicyResult, RefusedKey};
 use crate::{moment, text};
 
 /// The whole result. Durations and times are in microseconds, -1 is never.
 #[derive(Debug, Serialize)]
-pub(crate) struct Summary {
-    pub(crate) input: Input,
+pub(crate) struct ReplaySummary {
+    pub(crate) input: InputPart,
     pub(crate) requests: u64,
     pub(crate) peeks: u64,
     pub(crate) units: u128,
@@ -21,22 +21,22 @@ pub(crate) struct Summary {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) span_us: u64,
-    pub(crate) out_of_order: FaultList<Behind>,
-    pub(crate) malformed: FaultList<Reason>,
+    pub(crate) out_of_order: FaultList<OutOfOrderPart>,
+    pub(crate) malformed: FaultList<MalformedLinePart>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) policies: Vec<PolicyPart>,
+    pub(crate) policies: Vec<PolicyResultPart>,
 }
 
 /// The input, and how it was interpreted.
 #[derive(Debug, Serialize)]
-pub(crate) struct Input {
+pub(crate) struct InputPart {
     pub(crate) file: String,
     pub(crate) format: &'static str,
     pub(crate) key: String,
     pub(crate) time_unit: Option<&'static str>,
     pub(crate) lines: u64,
     #[serde(skip)]
-    pub(crate) unit: Option<Unit>,
+    pub(crate) unit: Option<TimeUnit>,
 }
 
 /// Faulty lines: how many, and the first of them.
@@ -48,21 +48,21 @@ pub(crate) struct FaultList<T> {
 
 /// A line that is out of order.
 #[derive(Debug, Serialize)]
-pub(crate) struct Behind {
+pub(crate) struct OutOfOrderPart {
     pub(crate) line: u64,
     pub(crate) behind_us: u64,
 }
 
 /// A malformed line.
 #[derive(Debug, Serialize)]
-pub(crate) struct Reason {
+pub(crate) struct MalformedLinePart {
     pub(crate) line: u64,
     pub(crate) reason: String,
 }
 
 /// The result of one policy.
 #[derive(Debug, Serialize)]
-pub(crate) struct PolicyPart {
+pub(crate) struct PolicyResultPart {
     pub(crate) policy: String,
     pub(crate) mode: &'static str,
     pub(crate) allowed: u64,
@@ -71,15 +71,15 @@ pub(crate) struct PolicyPart {
     pub(crate) granted_units: u128,
     pub(crate) keys_refused: u64,
     pub(crate) longest_wait_us: i64,
-    pub(crate) limits: Vec<LimitPart>,
-    pub(crate) hardest: Vec<KeyPart>,
+    pub(crate) limits: Vec<LimitRefusalsPart>,
+    pub(crate) hardest: Vec<RefusedKeyPart>,
     #[serde(skip)]
     pub(crate) longest_wait: Wait,
 }
 
 /// The refusals of one limit.
 #[derive(Debug, Serialize)]
-pub(crate) struct LimitPart {
+pub(crate) struct LimitRefusalsPart {
     pub(crate) name: String,
     pub(crate) limit: String,
     pub(crate) refused: u64,
@@ -87,7 +87,7 @@ pub(crate) struct LimitPart {
 
 /// The result of one key.
 #[derive(Debug, Serialize)]
-pub(crate) struct KeyPart {
+pub(crate) struct RefusedKeyPart {
     pub(crate) key: String,
     pub(crate) refused: u64,
     pub(crate) requests: u64,
@@ -100,18 +100,18 @@ pub(crate) struct KeyPart {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Summary {
+impl ReplaySummary {
     /// Returns the summary of a finished replay.
-    pub(crate) fn new(args: &ReplayArgs, policies: &[Policy], feed: &Feed, outcome: Outcome) -> Self {
+    pub(crate) fn new(args: &ReplayArgs, policies: &[Policy], feed: &FeedSummary, outcome: ReplayOutcome) -> Self {
         let (from, to) = feed.span.unwrap_or_default();
         let Totals { requests, peeks, units, keys } = outcome.totals;
         let results = policies.iter().zip(outcome.policies);
         Self {
-            input: Input {
+            input: InputPart {
                 file: args.shown_file(),
                 format: feed.format,
                 key: feed.key.clone(),
-                time_unit: feed.unit.map(Unit::name),
+                time_unit: feed.unit.map(TimeUnit::name),
                 lines: feed.lines,
                 unit: feed.unit,
             },
@@ -122,8 +122,8 @@ impl Summary {
             from: moment::print(from),
             to: moment::print(to),
             span_us: to - from,
-            out_of_order: list(&feed.out_of_order, |line, behind| Behind { line, behind_us: behind.get() }),
-            malformed: list(&feed.malformed, |line, reason| Reason { line, reason: reason.to_string() }),
+            out_of_order: list(&feed.out_of_order, |line, behind| OutOfOrderPart { line, behind_us: behind.get() }),
+            malformed: list(&feed.malformed, |line, reason| MalformedLinePart { line, reason: reason.to_string() }),
             policies: results.map(|(policy, result)| policy_part(policy, result)).collect(),
         }
     }
@@ -141,10 +141,10 @@ fn list<T, U>(faults: &Faults<T>, part: impl Fn(u64, &T) -> U) -> FaultList<U> {
     FaultList { count: faults.count, first: faults.first.iter().map(|(line, fault)| part(*line, fault)).collect() }
 }
 
-fn policy_part(policy: &Policy, result: PolicyResult) -> PolicyPart {
+fn policy_part(policy: &Policy, result: PolicyResult) -> PolicyResultPart {
     let PolicyResult { counts, longest, hardest } = result;
     let limits = policy.limits().iter().zip(&counts.by_limit);
-    PolicyPart {
+    PolicyResultPart {
         policy: policy.to_string(),
         mode: policy.mode().name(),
         allowed: counts.allowed,
@@ -154,15 +154,15 @@ fn policy_part(policy: &Policy, result: PolicyResult) -> PolicyPart {
         keys_refused: counts.keys_refused,
         longest_wait_us: longest.as_flat(),
         limits: limits
-            .map(|(limit, &refused)| LimitPart { name: limit.name(), limit: limit.to_string(), refused })
+            .map(|(limit, &refused)| LimitRefusalsPart { name: limit.name(), limit: limit.to_string(), refused })
             .collect(),
         hardest: hardest.into_iter().map(key_part).collect(),
         longest_wait: longest,
     }
 }
 
-fn key_part(hit: Hit) -> KeyPart {
-    KeyPart {
+fn key_part(hit: RefusedKey) -> RefusedKeyPart {
+    RefusedKeyPart {
         key: text::key(&hit.key),
         refused: hit.refusals.count,
         requests: hit.requests,

@@ -3,11 +3,11 @@
 
 use tollgate_kernel::{Decision, Micros, Policy, Wait};
 
-use super::keys::Keys;
+use super::keys::ReplayKeys;
 
 /// The counts of one policy that do not name a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct TallyCounts {
     /// Requests that passed, in whole or in part.
     pub(crate) allowed: u64,
     /// Of these, the ones that were granted less than they asked for (nary).
@@ -23,8 +23,8 @@ pub(crate) struct Counts {
 }
 
 /// The counts of one policy.
-pub(crate) struct Tally {
-    counts: Counts,
+pub(crate) struct ReplayTally {
+    counts: TallyCounts,
     /// By the key's number, up to the last key that was refused.
     refusals: Vec<Refusals>,
 }
@@ -47,11 +47,11 @@ impl Refusals {
     }
 }
 
-impl Tally {
+impl ReplayTally {
     /// Returns a tally with all counts at zero.
     pub(crate) fn new(policy: &Policy) -> Self {
         let by_limit = vec![0; policy.limits().len()];
-        Self { counts: Counts { by_limit, ..Counts::default() }, refusals: Vec::new() }
+        Self { counts: TallyCounts { by_limit, ..TallyCounts::default() }, refusals: Vec::new() }
     }
 
     /// Counts a decision on `key`, which asked for `cost`.
@@ -88,7 +88,7 @@ impl Tally {
     }
 
     /// Returns the result, with the `top` keys hit hardest.
-    pub(crate) fn finish(self, keys: &Keys, top: usize) -> PolicyResult {
+    pub(crate) fn finish(self, keys: &ReplayKeys, top: usize) -> PolicyResult {
         let longest = self.refusals.iter().map(Refusals::longest).max().unwrap_or(Wait::NONE);
         let mut refused: Vec<u32> =
             (0..).zip(&self.refusals).filter(|(_, own)| own.count > 0).map(|(key, _)| key).collect();
@@ -97,7 +97,7 @@ impl Tally {
             count(other).cmp(&count(one)).then_with(|| keys.bytes(one).cmp(keys.bytes(other)))
         });
         refused.truncate(top);
-        let hit = |key: u32| Hit {
+        let hit = |key: u32| RefusedKey {
             key: keys.bytes(key).to_vec(),
             requests: keys.requests(key),
             refusals: self.refusals[key as usize],
@@ -110,16 +110,16 @@ impl Tally {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PolicyResult {
     /// The counts.
-    pub(crate) counts: Counts,
+    pub(crate) counts: TallyCounts,
     /// The longest wait that any key was given.
     pub(crate) longest: Wait,
     /// The keys with the most refusals; of equals, the key that sorts first.
-    pub(crate) hardest: Vec<Hit>,
+    pub(crate) hardest: Vec<RefusedKey>,
 }
 
 /// A key that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hit {
+pub(crate) struct RefusedKey {
     /// Its bytes.
     pub(crate) key: Vec<u8>,
     /// All its requests.

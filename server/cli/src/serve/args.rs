@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tollgate_daemon::{Fsync, LogForm, OnFullDisk};
+use tollgate_daemon::{Fsync, LogFormat, OnFullDisk};
 use tollgate_kernel::Policy;
 
 use super::values::{self, Bind};
-use crate::server::Authority;
+use crate::server::AuthorityArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,7 +48,7 @@ pub(crate) enum LogArg {
     Off,
 }
 
-impl From<LogArg> for LogForm {
+impl From<LogArg> for LogFormat {
     fn from(log: LogArg) -> Self {
         match log {
             LogArg::Text => Self::Text,
@@ -90,9 +90,9 @@ impl From<FsyncArg> for Fsync {
 /// `--on-full-disk`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnFullDiskArg {
-    /// Decide on, keep nothing, and say so.
+    /// Continue to decide without writing the journal.
     Keep,
-    /// Let policies say who decides, as where a disk has failed.
+    /// Decide by each policy's on_error, as after a failed write.
     Stop,
 }
 
@@ -126,9 +126,9 @@ pub(crate) struct ServeArgs {
     pub(crate) instances: Option<u16>,
 
     #[command(flatten)]
-    pub(crate) authority: Authority,
+    pub(crate) authority: AuthorityArgs,
 
-    /// Start although the store does not answer; policies say who decides until it does
+    /// Start although the store does not answer; each policy's on_error decides until it does
     #[arg(long)]
     pub(crate) lazy: bool,
 
@@ -160,7 +160,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, requires = "data")]
     pub(crate) persist: Option<PersistArg>,
 
-    /// When the journal is made to outlast a loss of power [default: everysec]
+    /// When the journal is synced to disk [default: everysec]
     #[arg(long, value_enum, requires = "data")]
     pub(crate) fsync: Option<FsyncArg>,
 
@@ -168,7 +168,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "PERIOD", value_parser = values::period, requires = "data")]
     pub(crate) snapshot_every: Option<Duration>,
 
-    /// Start on damaged files too, with what is whole of them, and say what is left out
+    /// Start on damaged files too, using the intact part, and say what is left out
     #[arg(long, requires = "data")]
     pub(crate) repair: bool,
 
@@ -184,11 +184,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
 
-    /// Nothing is free without a token, on this machine neither
+    /// Require a token for everything, also on loopback
     #[arg(long, conflicts_with = "insecure_no_auth")]
     pub(crate) require_token: bool,
 
-    /// The certificate in PEM, and those between it and the authority
+    /// The certificate chain in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
 
@@ -196,7 +196,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// Addresses that others reach may do without TLS
+    /// Allow addresses that other machines reach without TLS
     #[arg(long)]
     pub(crate) plaintext: bool,
 
@@ -204,7 +204,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) insecure_no_auth: bool,
 
-    /// A proxy, or a network of them, whose word for a client's address is taken; repeatable
+    /// A proxy, or a network of them, whose X-Forwarded-For is trusted; repeatable
     #[arg(long, value_name = "CIDR")]
     pub(crate) trusted_proxy: Vec<String>,
 
@@ -224,7 +224,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) otlp: Option<String>,
 
-    /// Trace one of so many requests that their callers do not trace; 0 is none
+    /// Trace one of N requests that carry no sampled trace context; 0 traces none
     #[arg(long, value_name = "N", requires = "otlp", default_value_t = 1_000)]
     pub(crate) otlp_sample: u64,
 

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tollgate_daemon::{Fsync, Keeping, OnFullDisk, Persist, RESP_PORT, Server, Settings};
+use tollgate_daemon::{Fsync, OnFullDisk, PersistMode, PersistSettings, RESP_PORT, Server, ServerSettings};
 
 use super::ServeArgs;
-use super::left::Left;
+use super::start_token::StartToken;
 
 /// What is known before the server starts.
 pub(crate) struct Greeting {
@@ -26,7 +26,7 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    pub(crate) fn new(args: &ServeArgs, settings: &Settings, place: Option<String>) -> Self {
+    pub(crate) fn new(args: &ServeArgs, settings: &ServerSettings, place: Option<String>) -> Self {
         let shown = |path: &std::path::PathBuf| path.display().to_string();
         Self {
             place,
@@ -44,7 +44,7 @@ impl Greeting {
     }
 
     /// Returns the text.
-    pub(crate) fn text(&self, server: &Server, left: &Left) -> String {
+    pub(crate) fn text(&self, server: &Server, start_token: &StartToken) -> String {
         let (resp, http) = (server.resp_addrs(), server.http_addrs());
         let is_free = !self.needs_token && [resp, http].iter().all(|addrs| addrs.iter().all(is_inside));
         let mut rows = vec![("Redis protocol", listed(resp)), ("HTTP", listed(http))];
@@ -57,7 +57,7 @@ impl Greeting {
         }
         if let Some(kept) = &self.kept {
             rows.push(("kept", kept.clone()));
-            rows.extend(server.found().iter().map(|fact| ("found", fact.clone())));
+            rows.extend(server.recovery_report().iter().map(|fact| ("found", fact.clone())));
         }
         rows.extend(self.policies.iter().map(|policy| ("policy", policy.clone())));
         if let Some(config) = &self.config {
@@ -69,7 +69,7 @@ impl Greeting {
         if let Some(tokens) = &self.tokens {
             rows.push(("tokens", format!("of {tokens}, read again at SIGHUP")));
         }
-        if let Some((token, place)) = left.token() {
+        if let Some((token, place)) = start_token.token() {
             rows.push(("token", token.to_owned()));
             rows.push(match place {
                 Ok(path) => ("", format!("kept in {}, for commands of this user", path.display())),
@@ -161,14 +161,14 @@ impl Greeting {
 }
 
 /// Describes what is kept, how and where, and what survives a crash or a loss of power.
-fn kept(keeping: &Keeping) -> String {
+fn kept(keeping: &PersistSettings) -> String {
     let dir = keeping.dir.display();
     let (what, worth) = match keeping.persist {
-        Persist::Snapshot => ("a snapshot now and then", "a crash forgets what was charged since the last one"),
-        Persist::Journal(Fsync::EverySecond) => {
+        PersistMode::Snapshot => ("a snapshot now and then", "a crash forgets what was charged since the last one"),
+        PersistMode::Journal(Fsync::EverySecond) => {
             ("every charge, synced every second", "a crash forgets nothing, a loss of power the last second")
         }
-        Persist::Journal(Fsync::Always) => ("every charge, synced before it is answered", "nothing is forgotten"),
+        PersistMode::Journal(Fsync::Always) => ("every charge, synced before it is answered", "nothing is forgotten"),
     };
     let full = match keeping.on_full_disk {
         OnFullDisk::Keep => "",

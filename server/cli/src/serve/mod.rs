@@ -8,28 +8,28 @@
 //! | `store.rs` | the store behind `--store` |
 //! | `greeting.rs` | the first output: where it listens, what decides, what to try |
 //! | `signals.rs` | reading files again, stopping, stopping at once |
-//! | `left.rs` | the token made at the start, left for the commands of this user |
+//! | `start_token.rs` | the token made at the start, left for the commands of this user |
 
 mod args;
 mod greeting;
-mod left;
 mod settings;
 mod signals;
+mod start_token;
 mod store;
 mod values;
 
 use tollgate_daemon::{Server, StartError};
 
-use crate::error::Error;
-use crate::{Answer, print};
+use crate::error::CliError;
+use crate::{CommandOutput, print};
 pub(crate) use args::ServeArgs;
 use greeting::Greeting;
-use left::Left;
 use signals::Signals;
+use start_token::StartToken;
 
 /// Runs `tollgate serve`.
-pub(crate) fn run(args: &ServeArgs) -> Result<Answer, Error> {
-    let system = |error| Error::Start(StartError::System(error));
+pub(crate) fn run(args: &ServeArgs) -> Result<CommandOutput, CliError> {
+    let system = |error| CliError::Start(StartError::System(error));
     // Connections to a store live in this runtime; those of clients have runtimes of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
     runtime.block_on(async {
@@ -38,12 +38,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Answer, Error> {
         let (store, place) = store::open(args).await?.unzip();
         let settings = settings::of(args, store)?;
         let greeting = Greeting::new(args, &settings, place);
-        let server = Server::start(settings).map_err(Error::Start)?;
-        let left = Left::new(&server);
-        print(&greeting.text(&server, &left))?;
-        signals.end(&server).await;
-        left.take_away();
+        let server = Server::start(settings).map_err(CliError::Start)?;
+        let start_token = StartToken::new(&server);
+        print(&greeting.text(&server, &start_token))?;
+        signals.wait_for_stop(&server).await;
+        start_token.remove();
         let ended = tokio::task::spawn_blocking(move || server.stop());
-        Ok(Answer { text: String::new(), code: signals.ended(ended).await })
+        Ok(CommandOutput { text: String::new(), code: signals.wait_for_end(ended).await })
     })
 }

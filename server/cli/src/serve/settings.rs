@@ -3,32 +3,32 @@
 use std::net::SocketAddr;
 
 use tollgate_daemon::{
-    AuditFile, Collector, HTTP_PORT, Keeping, Persist, RESP_PORT, Settings, TlsFiles, trusted_proxy,
+    AuditFile, Collector, HTTP_PORT, PersistMode, PersistSettings, RESP_PORT, ServerSettings, TlsFiles, trusted_proxy,
 };
 use tollgate_redis::Redis;
 
 use super::ServeArgs;
 use super::args::PersistArg;
 use super::values::Bind;
-use crate::error::Error;
+use crate::error::CliError;
 
 /// Returns the settings.
-pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<Settings, Error> {
-    let default = Settings::default();
+pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<ServerSettings, CliError> {
+    let default = ServerSettings::default();
     let (resp, more_resp) = addresses("--resp", &args.resp, RESP_PORT, default.resp)?;
     let (http, more_http) = addresses("--http", &args.http, HTTP_PORT, default.http)?;
     for (place, policy) in args.policy.iter().enumerate() {
         if args.policy[..place].iter().any(|other| other.name() == policy.name()) {
             let (found, expected) = (policy.name().to_owned(), "each name once");
-            return Err(Error::Argument { what: "--policy", found, expected });
+            return Err(CliError::Argument { what: "--policy", found, expected });
         }
     }
     let proxy = |text: &String| {
         let expected = "an address such as 127.0.0.1 or a network such as 10.0.0.0/8";
-        trusted_proxy(text).map_err(|_| Error::Argument { what: "--trusted-proxy", found: text.clone(), expected })
+        trusted_proxy(text).map_err(|_| CliError::Argument { what: "--trusted-proxy", found: text.clone(), expected })
     };
     let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(cert, key)| TlsFiles { cert, key });
-    Ok(Settings {
+    Ok(ServerSettings {
         resp,
         http,
         more_resp,
@@ -57,18 +57,18 @@ pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<Settings, Err
 }
 
 /// Returns the settings of the data that is kept over a restart.
-fn data(args: &ServeArgs) -> Result<Option<Keeping>, Error> {
+fn data(args: &ServeArgs) -> Result<Option<PersistSettings>, CliError> {
     let Some(dir) = &args.data else { return Ok(None) };
-    let mut keeping = Keeping::new(dir);
-    let journal = Persist::Journal(args.fsync.map(Into::into).unwrap_or_default());
+    let mut keeping = PersistSettings::new(dir);
+    let journal = PersistMode::Journal(args.fsync.map(Into::into).unwrap_or_default());
     match args.persist {
         Some(PersistArg::None) => return Ok(None),
         Some(PersistArg::Snapshot) if args.fsync.is_some() => {
             let (found, expected) =
                 ("--persist snapshot".to_owned(), "--persist journal: snapshots alone are always synced");
-            return Err(Error::Argument { what: "--fsync", found, expected });
+            return Err(CliError::Argument { what: "--fsync", found, expected });
         }
-        Some(PersistArg::Snapshot) => keeping.persist = Persist::Snapshot,
+        Some(PersistArg::Snapshot) => keeping.persist = PersistMode::Snapshot,
         Some(PersistArg::Journal) | None => keeping.persist = journal,
     }
     keeping.snapshot_every = args.snapshot_every;
@@ -83,13 +83,13 @@ fn addresses(
     named: &[Bind],
     port: u16,
     default: Option<SocketAddr>,
-) -> Result<(Option<SocketAddr>, Vec<SocketAddr>), Error> {
+) -> Result<(Option<SocketAddr>, Vec<SocketAddr>), CliError> {
     if named.is_empty() {
         return Ok((default, Vec::new()));
     }
     if named.len() > 1 && named.contains(&Bind::Off) {
         let (found, expected) = ("off".to_owned(), "addresses, or off alone");
-        return Err(Error::Argument { what, found, expected });
+        return Err(CliError::Argument { what, found, expected });
     }
     let mut addresses = named.iter().filter_map(|bind| bind.addr(port));
     Ok((addresses.next(), addresses.collect()))

@@ -10,7 +10,7 @@ use crate::FAILED;
 
 /// The signals that the server handles.
 pub(crate) struct Signals {
-    again: Signal,
+    hangup: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
@@ -18,19 +18,19 @@ pub(crate) struct Signals {
 impl Signals {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
-            again: signal(SignalKind::hangup())?,
+            hangup: signal(SignalKind::hangup())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
     }
 
     /// Waits for the signal that stops the server; SIGHUP reads the files again.
-    pub(crate) async fn end(&mut self, server: &Server) {
+    pub(crate) async fn wait_for_stop(&mut self, server: &Server) {
         loop {
             tokio::select! {
-                _ = self.again.recv() => {
+                _ = self.hangup.recv() => {
                     // Not in this runtime, which may serve a store: a long policy file takes a while.
-                    let reload = server.reloading();
+                    let reload = server.reloader();
                     let _ = tokio::task::spawn_blocking(move || reload.run()).await;
                 }
                 _ = self.terminate.recv() => return,
@@ -40,7 +40,7 @@ impl Signals {
     }
 
     /// Waits for the end of the server, or for a second signal, which ends the process at once; returns the exit code.
-    pub(crate) async fn ended(&mut self, ended: JoinHandle<()>) -> u8 {
+    pub(crate) async fn wait_for_end(&mut self, ended: JoinHandle<()>) -> u8 {
         tokio::select! {
             ended = ended => if ended.is_ok() { 0 } else { FAILED },
             _ = self.terminate.recv() => at_once(),

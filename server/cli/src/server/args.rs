@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Target, Trouble};
+use super::{ServerError, ServerTarget};
 
 /// The variable that names the store if no option does.
 const STORE: &str = "TOLLGATE_STORE";
@@ -18,12 +18,12 @@ pub(crate) struct StoreArgs {
     pub(crate) store: Option<String>,
 
     #[command(flatten)]
-    pub(crate) authority: Authority,
+    pub(crate) authority: AuthorityArgs,
 }
 
 /// `--ca`.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Authority {
+pub(crate) struct AuthorityArgs {
     /// Certificates in PEM to trust for TLS, instead of the public ones
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<String>,
@@ -40,22 +40,22 @@ impl StoreArgs {
     }
 
     /// Returns the servers behind the URL.
-    pub(crate) fn target(&self) -> Result<Target, Trouble> {
-        Target::parse(&self.url(), &self.authority)
+    pub(crate) fn target(&self) -> Result<ServerTarget, ServerError> {
+        ServerTarget::parse(&self.url(), &self.authority)
     }
 
     /// Returns the same for commands on Redis, which have no default.
-    pub(crate) fn redis(&self) -> Result<Target, Trouble> {
-        let url = self.named(std::env::var(STORE).ok()).ok_or(Trouble::NoStore)?;
-        Target::redis(&url, &self.authority)
+    pub(crate) fn redis(&self) -> Result<ServerTarget, ServerError> {
+        let url = self.named(std::env::var(STORE).ok()).ok_or(ServerError::NoStore)?;
+        ServerTarget::redis(&url, &self.authority)
     }
 }
 
-impl Authority {
+impl AuthorityArgs {
     /// Reads the certificates.
-    pub(crate) fn pem(&self) -> Result<Option<Vec<u8>>, Trouble> {
+    pub(crate) fn pem(&self) -> Result<Option<Vec<u8>>, ServerError> {
         let Some(path) = &self.ca else { return Ok(None) };
-        std::fs::read(path).map(Some).map_err(|error| Trouble::Authority(path.clone(), error.to_string()))
+        std::fs::read(path).map(Some).map_err(|error| ServerError::Authority(path.clone(), error.to_string()))
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(named(Some("redis://a"), Some("redis://b")).as_deref(), Some("redis://a"));
         assert_eq!(named(None, Some("redis://b")).as_deref(), Some("redis://b"));
         assert_eq!((named(None, None), named(None, Some("")), named(Some(""), None)), (None, None, None));
-        let default = Target::parse(DEFAULT, &Authority::default()).ok();
+        let default = ServerTarget::parse(DEFAULT, &AuthorityArgs::default()).ok();
         assert_eq!(default.and_then(|target| target.loopback_port()), Some(7379));
     }
 }

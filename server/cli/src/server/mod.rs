@@ -2,25 +2,25 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `target.rs` | the addresses of the servers, parsed from a URL |
+//! | `target.rs` | the servers behind a URL, and the certificates to trust there |
 //! | `args.rs` | the arguments that name them |
 //! | `token.rs` | the token of a Tollgate server, and a test login with it |
-//! | `wire.rs`, `tls.rs` | one connection: a command, its reply |
+//! | `connection.rs`, `tls.rs` | one connection: a command, its reply |
 //! | `fleet.rs` | the nodes behind a URL: primaries, replicas, slots |
 //! | `value.rs` | parsing of replies and INFO |
-//! | `trouble.rs` | errors of connections and servers |
+//! | `server_error.rs` | errors of connections and servers |
 
 mod args;
+mod connection;
 mod fleet;
+mod server_error;
 mod target;
 mod tls;
 pub(crate) mod token;
-mod trouble;
 pub(crate) mod value;
-mod wire;
 
-pub(crate) use args::{Authority, StoreArgs};
-pub(crate) use fleet::{Fleet, Node, slot};
-pub(crate) use target::Target;
-pub(crate) use trouble::Trouble;
-pub(crate) use wire::{Wire, write_command};
+pub(crate) use args::{AuthorityArgs, StoreArgs};
+pub(crate) use connection::{ServerConnection, write_command};
+pub(crate) use fleet::{Fleet, FleetNode, slot};
+pub(crate) use server_error::ServerError;
+pub(crate) use target::ServerTarget;

@@ -7,21 +7,21 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::{Authority, Trouble};
+use super::{AuthorityArgs, ServerError};
 
 /// Returns the TLS configuration with the certificates to trust.
-pub(super) fn config(authority: &Authority) -> Result<Arc<ClientConfig>, Trouble> {
+pub(super) fn config(authority: &AuthorityArgs) -> Result<Arc<ClientConfig>, ServerError> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|_| Trouble::Url("a version of TLS that is known here"))?;
+        .map_err(|_| ServerError::Url("a version of TLS that is known here"))?;
     Ok(Arc::new(builder.with_root_certificates(roots(authority)?).with_no_client_auth()))
 }
 
-fn roots(authority: &Authority) -> Result<RootCertStore, Trouble> {
+fn roots(authority: &AuthorityArgs) -> Result<RootCertStore, ServerError> {
     let Some(pem) = authority.pem()? else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };
-    let wrong = |why: &str| Trouble::Authority(authority.ca.clone().unwrap_or_default(), why.to_owned());
+    let wrong = |why: &str| ServerError::Authority(authority.ca.clone().unwrap_or_default(), why.to_owned());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|_| wrong("expected certificates in PEM"))?;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tollgate_daemon::{Scopes, Token};
+use tollgate_daemon::{AccessToken, Scopes};
 
-use crate::Answer;
-use crate::error::Error;
+use crate::CommandOutput;
+use crate::error::CliError;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,27 +48,27 @@ pub(crate) struct TokenArgs {
 
 /// The token and its line, for programs.
 #[derive(Serialize)]
-struct Made<'a> {
+struct TokenDocument<'a> {
     token: &'a str,
     line: &'a str,
 }
 
 /// Runs `tollgate token`.
-pub(crate) fn run(args: &TokenArgs) -> Result<Answer, Error> {
+pub(crate) fn run(args: &TokenArgs) -> Result<CommandOutput, CliError> {
     let made = match &args.file {
-        Some(file) => Token::add_to(file, args.scopes, &args.name),
-        None => Token::with_line(args.scopes, &args.name),
+        Some(file) => AccessToken::add_to(file, args.scopes, &args.name),
+        None => AccessToken::with_line(args.scopes, &args.name),
     };
-    let (token, line) = made.map_err(Error::Tokens)?;
+    let (token, line) = made.map_err(CliError::Tokens)?;
     if args.json {
-        let document = serde_json::to_string(&Made { token: token.text(), line: &line }).unwrap_or_default();
-        return Ok(Answer::from(document + "\n"));
+        let document = serde_json::to_string(&TokenDocument { token: token.text(), line: &line }).unwrap_or_default();
+        return Ok(CommandOutput::from(document + "\n"));
     }
     let place = match &args.file {
         Some(file) => format!("{} has its line", file.display()),
         None => "its line for a tokens file".to_owned(),
     };
-    Ok(Answer::from(format!(
+    Ok(CommandOutput::from(format!(
         "{}\n\nThe token is not shown again. It allows {}; {place}:\n{line}\n",
         token.text(),
         args.scopes

@@ -16,9 +16,9 @@ const ATTEMPTS: usize = 100;
 
 /// A folder in which servers leave their tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder(PathBuf);
+pub struct TokenFolder(PathBuf);
 
-impl Folder {
+impl TokenFolder {
     /// Returns the folder at `path`, for servers that do not share that of the user: those of tests. Its parent
     /// directory must exist.
     pub fn at(path: impl Into<PathBuf>) -> Self {
@@ -45,30 +45,30 @@ impl Folder {
 
     /// Does as [`read`](super::read), in this folder.
     pub fn read(&self, port: u16) -> io::Result<Option<String>> {
-        match self.found(port) {
+        match self.read_token(port) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             token => token.map(Some),
         }
     }
 
-    fn found(&self, port: u16) -> io::Result<String> {
-        self.judge()?;
+    fn read_token(&self, port: u16) -> io::Result<String> {
+        self.check_folder()?;
         let path = self.path(port);
         let file = opened(&path)?;
         alone(&path, &file.metadata()?, "600")?;
         let mut text = String::new();
         file.take(MAX_LEN as u64 + 2).read_to_string(&mut text)?;
         let token = text.strip_suffix('\n').unwrap_or(&text);
-        check(token).map_err(|expected| wrong(&path, expected))?;
+        check_token(token).map_err(|expected| wrong(&path, expected))?;
         Ok(token.to_owned())
     }
 
     /// Does as [`write`](super::write), in this folder.
     pub fn write(&self, port: u16, token: &str) -> io::Result<PathBuf> {
-        check(token).map_err(|expected| io::Error::new(io::ErrorKind::InvalidInput, expected))?;
+        check_token(token).map_err(|expected| io::Error::new(io::ErrorKind::InvalidInput, expected))?;
         match DirBuilder::new().mode(0o700).create(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(at(&self.0, &error)),
-            _ => self.judge()?,
+            _ => self.check_folder()?,
         }
         let (path, draft) = (self.path(port), self.draft(port));
         let written = fresh(&draft)
@@ -92,7 +92,7 @@ impl Folder {
     }
 
     /// Refuses a folder that other users could write to or read.
-    fn judge(&self) -> io::Result<()> {
+    fn check_folder(&self) -> io::Result<()> {
         let found = fs::symlink_metadata(&self.0)?;
         if !found.is_dir() {
             return Err(wrong(&self.0, "expected a directory, found a link or something else"));
@@ -138,7 +138,7 @@ fn fresh(path: &Path) -> io::Result<File> {
     }
 }
 
-fn check(token: &str) -> Result<(), &'static str> {
+fn check_token(token: &str) -> Result<(), &'static str> {
     let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
     if visible && !token.is_empty() && token.len() <= MAX_LEN {
         return Ok(());

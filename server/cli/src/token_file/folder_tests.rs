@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::Folder;
+use super::TokenFolder;
 
 /// A directory of one test, removed with it.
-struct Place(PathBuf);
+struct TempFolder(PathBuf);
 
-impl Place {
+impl TempFolder {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tollgate-token-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -18,12 +18,12 @@ impl Place {
         Self(path)
     }
 
-    fn folder(&self) -> Folder {
-        Folder::at(self.0.join("tollgate"))
+    fn folder(&self) -> TokenFolder {
+        TokenFolder::at(self.0.join("tollgate"))
     }
 }
 
-impl Drop for Place {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -40,7 +40,7 @@ fn allow(path: &Path, mode: u32) {
 #[test]
 fn the_folder_is_the_one_the_environment_names() {
     let by = |runtime: Option<&str>, home: Option<&str>| {
-        Folder::by(runtime.map(Into::into), home.map(Into::into)).map(|folder| folder.path(7379))
+        TokenFolder::by(runtime.map(Into::into), home.map(Into::into)).map(|folder| folder.path(7379))
     };
     let path = |text: &str| Some(PathBuf::from(text));
     assert_eq!(by(Some("/run/user/7"), Some("/home/ann")), path("/run/user/7/tollgate/7379.token"));
@@ -52,7 +52,7 @@ fn the_folder_is_the_one_the_environment_names() {
 
 #[test]
 fn a_token_is_found_as_it_was_left_until_it_is_removed() {
-    let place = Place::new("found");
+    let place = TempFolder::new("found");
     let folder = place.folder();
     assert_eq!(folder.read(7379).unwrap(), None, "no folder yet");
     let path = folder.write(7379, "sesame").unwrap();
@@ -69,8 +69,8 @@ fn a_token_is_found_as_it_was_left_until_it_is_removed() {
 }
 
 #[test]
-fn what_is_no_token_is_neither_written_nor_read() {
-    let place = Place::new("words");
+fn invalid_tokens_are_neither_written_nor_read() {
+    let place = TempFolder::new("words");
     let folder = place.folder();
     let path = folder.write(1, "sesame").unwrap();
     for wrong in ["", "two words", "two\nlines", "line\n", "t\u{e9}l\u{e9}", &"x".repeat(513)] {
@@ -87,8 +87,8 @@ fn what_is_no_token_is_neither_written_nor_read() {
 }
 
 #[test]
-fn what_others_may_use_is_refused() {
-    let place = Place::new("rights");
+fn files_that_others_may_use_are_refused() {
+    let place = TempFolder::new("rights");
     let folder = place.folder();
     let path = folder.write(1, "sesame").unwrap();
     for rights in [0o640, 0o604, 0o620, 0o602] {
@@ -108,8 +108,8 @@ fn what_others_may_use_is_refused() {
 }
 
 #[test]
-fn what_another_user_owns_is_refused() {
-    let place = Place::new("owner");
+fn files_of_another_user_are_refused() {
+    let place = TempFolder::new("owner");
     let folder = place.folder();
     let path = folder.write(1, "sesame").unwrap();
     // Only root may change the owner of files; the test does not apply to other users.
@@ -126,7 +126,7 @@ fn what_another_user_owns_is_refused() {
 
 #[test]
 fn links_are_not_followed() {
-    let place = Place::new("links");
+    let place = TempFolder::new("links");
     let folder = place.folder();
     let path = folder.write(1, "sesame").unwrap();
     let other = place.0.join("other");
@@ -139,7 +139,7 @@ fn links_are_not_followed() {
     assert_eq!(fs::read(&other).unwrap(), b"precious\n", "it was not written through");
     assert_eq!(folder.read(1).unwrap().as_deref(), Some("new"));
 
-    let elsewhere = Folder::at(place.0.join("elsewhere"));
+    let elsewhere = TokenFolder::at(place.0.join("elsewhere"));
     symlink(&folder.0, &elsewhere.0).unwrap();
     assert!(elsewhere.read(1).unwrap_err().to_string().contains("expected a directory"));
     assert!(elsewhere.write(1, "x").unwrap_err().to_string().contains("expected a directory"));
@@ -150,7 +150,7 @@ fn links_are_not_followed() {
 
 #[test]
 fn readers_see_whole_tokens_while_others_write() {
-    let place = Place::new("at_once");
+    let place = TempFolder::new("at_once");
     let folder = place.folder();
     folder.write(1, &"a".repeat(500)).unwrap();
     std::thread::scope(|scope| {

@@ -23,26 +23,26 @@ mod owner;
 use std::io;
 use std::path::PathBuf;
 
-pub use folder::Folder;
+pub use folder::TokenFolder;
 
 /// Returns the path of the token of the server on `port`; `None` if the environment names neither directory.
 pub fn path(port: u16) -> Option<PathBuf> {
-    Folder::of_user().map(|folder| folder.path(port))
+    TokenFolder::of_user().map(|folder| folder.path(port))
 }
 
 /// Returns the token of the server on `port`, if one was left. A file that others may read or that another user owns is
 /// an error, and so is a link.
 pub fn read(port: u16) -> io::Result<Option<String>> {
-    Folder::of_user().map_or(Ok(None), |folder| folder.read(port))
+    TokenFolder::of_user().map_or(Ok(None), |folder| folder.read(port))
 }
 
 /// Writes the token of the server on `port`, replacing an existing one; returns the path.
 pub fn write(port: u16, token: &str) -> io::Result<PathBuf> {
     let nowhere = || io::Error::new(io::ErrorKind::NotFound, "expected XDG_RUNTIME_DIR or HOME to be an absolute path");
-    Folder::of_user().ok_or_else(nowhere)?.write(port, token)
+    TokenFolder::of_user().ok_or_else(nowhere)?.write(port, token)
 }
 
 /// Removes the token of the server on `port`. A missing file is no error.
 pub fn remove(port: u16) -> io::Result<()> {
-    Folder::of_user().map_or(Ok(()), |folder| folder.remove(port))
+    TokenFolder::of_user().map_or(Ok(()), |folder| folder.remove(port))
 }

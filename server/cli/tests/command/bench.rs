@@ -2,15 +2,15 @@
 
 use tollgate_kit::{Cluster, Server};
 
-use crate::support::{Run, json, tollgate};
+use crate::support::{CommandResult, json, tollgate};
 
-fn bench(url: &str, args: &[&str]) -> Run {
+fn bench(url: &str, args: &[&str]) -> CommandResult {
     tollgate(&[&["bench", "--store", url], args].concat(), b"")
 }
 
-/// The rows of a run that went well, and said that it puts load on the server.
+/// Returns the rows of a run; checks that it succeeded and announced its load on the server.
 #[track_caller]
-fn rows(run: Run) -> Vec<serde_json::Value> {
+fn rows(run: CommandResult) -> Vec<serde_json::Value> {
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(run.err.starts_with("bench: this puts load on redis"), "{}", run.err);
     json(&run.out)["rows"].as_array().unwrap().clone()

@@ -7,11 +7,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
-use tollgate_daemon::{Server, Settings};
+use tollgate_daemon::{Server, ServerSettings};
 use tollgate_kernel::{Micros, Timestamp};
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
+use tollgate_random::Rng;
 
-use crate::dice::Dice;
 use crate::support::{path, tollgate};
 
 const LIVE: &str = "20/min, 100/h";
@@ -27,26 +27,26 @@ struct Request {
 }
 
 /// Bursts and pauses of a few keys, some of which ask for more than one unit.
-fn traffic(dice: &mut Dice) -> Vec<Request> {
+fn traffic(rng: &mut Rng) -> Vec<Request> {
     let mut at = BEGAN;
     let request = |_| {
-        at += if dice.below(10) == 0 { dice.below(20_000_000) } else { dice.below(600_000) };
-        Request { at, key: format!("user:{}", dice.below(12)), cost: 1 + dice.below(3) }
+        at += if rng.one_in(10) { rng.below(20_000_000) } else { rng.below(600_000) };
+        Request { at, key: format!("user:{}", rng.below(12)), cost: 1 + rng.below(3) }
     };
     (0..REQUESTS).map(request).collect()
 }
 
-fn settings() -> Settings {
+fn settings() -> ServerSettings {
     let file = path("candidate.yaml");
     fs::write(&file, format!("policies:\n  api:\n    limit: {LIVE}\n    candidate: {CANDIDATE}\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let here = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    Settings { resp: here, http: here, config: Some(file), ..Settings::default() }
+    ServerSettings { resp: here, http: here, config: Some(file), ..ServerSettings::default() }
 }
 
-/// What the server counted, after it decided everything at its time.
+/// Returns the counts of the server after it has decided each request at its time.
 fn counted(requests: &[Request]) -> (u64, u64) {
-    let clock = Manual::at(Timestamp::new(BEGAN).unwrap());
+    let clock = ManualClock::at(Timestamp::new(BEGAN).unwrap());
     let server = Server::start_with_clock(settings(), &clock).unwrap();
     let mut stream = TcpStream::connect(server.resp_addr().unwrap()).unwrap();
     let mut before = BEGAN;
@@ -72,7 +72,7 @@ fn counted(requests: &[Request]) -> (u64, u64) {
     (candidate["would_refuse"].as_u64().unwrap(), candidate["would_allow"].as_u64().unwrap())
 }
 
-/// What replay finds.
+/// Returns the counts of the replay.
 fn replayed(requests: &[Request]) -> (u64, u64) {
     let (log, out) = (path("candidate.jsonl"), path("candidate-decisions.jsonl"));
     let lines = requests.iter().fold(String::new(), |mut lines, Request { at, key, cost }| {
@@ -96,7 +96,7 @@ fn replayed(requests: &[Request]) -> (u64, u64) {
 
 #[test]
 fn a_candidate_counts_the_flips_that_replay_finds() {
-    let requests = traffic(&mut Dice::new(7));
+    let requests = traffic(&mut Rng::new(7));
     let (counted, replayed) = (counted(&requests), replayed(&requests));
     assert_eq!(counted, replayed);
     assert!(counted.0 > 10 && counted.1 > 10, "both kinds of flips, or this shows little: {counted:?}");

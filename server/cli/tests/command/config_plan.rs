@@ -2,18 +2,19 @@
 
 use std::fs;
 
+use tollgate_random::Rng;
+
 use crate::config::policy_file;
-use crate::dice::Dice;
 use crate::support::{file, json, path, tollgate};
 
 /// A log of some keys, one of them busy; `policies` are named in turn if there are any.
 fn log(name: &str, lines: u64, policies: &[&str]) -> String {
-    let mut dice = Dice::new(7);
+    let mut rng = Rng::new(7);
     let (mut at, mut text) = (1_700_000_000_000_000, String::new());
     for line in 0..lines {
-        at += dice.below(2_000_000);
-        let key = dice.below(12) * dice.below(2);
-        let cost = if dice.below(10) == 0 { dice.below(4) } else { 1 };
+        at += rng.below(2_000_000);
+        let key = rng.below(12) * rng.below(2);
+        let cost = if rng.one_in(10) { rng.below(4) } else { 1 };
         let policy = match policies.get(line as usize % policies.len().max(1)) {
             Some(policy) => format!("\"policy\":\"{policy}\","),
             None => String::new(),

@@ -2,12 +2,12 @@
 
 use tollgate_kit::Server;
 
-use crate::support::{Run, json, tollgate};
+use crate::support::{CommandResult, json, tollgate};
 
 struct Store(Server);
 
 impl Store {
-    fn run(&self, args: &[&str]) -> Run {
+    fn run(&self, args: &[&str]) -> CommandResult {
         tollgate(&[args, &["--store", &self.0.url()]].concat(), b"")
     }
 }

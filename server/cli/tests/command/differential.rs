@@ -1,13 +1,13 @@
-//! A replay decides what the kernel decides: every line of random traffic against a plain loop
-//! over `KeyState::decide`, which neither sweeps nor shares keys out among threads.
+//! A replay decides as the kernel does: every line of random traffic is compared with a plain loop
+//! over `KeyState::decide`, which neither sweeps nor distributes keys among threads.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 
-use crate::dice::Dice;
 use crate::support::{file, path, tollgate};
 use tollgate_kernel::{Cost, KeyState, Mode, Policy, Request, Timestamp};
+use tollgate_random::Rng;
 
 const POLICIES: &[&str] = &[
     "1/5s, 5/h",
@@ -19,38 +19,38 @@ const POLICIES: &[&str] = &[
     "20/s decay factor=1.5",
 ];
 
-struct Line {
+struct TrafficLine {
     t: u64,
     key: u64,
     cost: u64,
 }
 
 /// Traffic with bursts, long pauses, steps back and all sorts of costs.
-fn traffic(dice: &mut Dice, lines: usize, keys: u64) -> Vec<Line> {
+fn traffic(rng: &mut Rng, lines: usize, keys: u64) -> Vec<TrafficLine> {
     let mut now = 1_700_000_000_000_000u64;
     let mut traffic = Vec::new();
     for _ in 0..lines {
-        now += match dice.below(1_000) {
+        now += match rng.below(1_000) {
             0 => 3_700_000_000,
             1..10 => 60_000_000,
-            10..400 => dice.below(100_000),
-            _ => dice.below(10),
+            10..400 => rng.below(100_000),
+            _ => rng.below(10),
         };
-        let back = if dice.below(20) == 0 { dice.below(90_000_000) } else { 0 };
-        let cost = match dice.below(10) {
+        let back = if rng.one_in(20) { rng.below(90_000_000) } else { 0 };
+        let cost = match rng.below(10) {
             0 => 0,
-            1 => dice.below(40),
+            1 => rng.below(40),
             _ => 1,
         };
         // A few keys make most of the requests.
-        let end = 1 + dice.below(keys);
-        traffic.push(Line { t: now - back, key: dice.below(end), cost });
+        let end = 1 + rng.below(keys);
+        traffic.push(TrafficLine { t: now - back, key: rng.below(end), cost });
     }
     traffic
 }
 
-/// What the kernel says, as `--decisions` writes it, and the numbers of the summary.
-fn expected(traffic: &[Line], policies: &[Policy]) -> (String, Vec<[u64; 3]>) {
+/// The decisions of the kernel, as `--decisions` writes them, and the numbers of the summary.
+fn expected(traffic: &[TrafficLine], policies: &[Policy]) -> (String, Vec<[u64; 3]>) {
     let mut states: HashMap<(usize, u64), KeyState> = HashMap::new();
     let mut text = String::new();
     let mut counts = vec![[0; 3]; policies.len()];
@@ -86,7 +86,7 @@ fn expected(traffic: &[Line], policies: &[Policy]) -> (String, Vec<[u64; 3]>) {
 }
 
 fn check(name: &str, seed: u64, keys: u64, policies: &[&str], mode: Mode) {
-    let traffic = traffic(&mut Dice::new(seed), 20_000, keys);
+    let traffic = traffic(&mut Rng::new(seed), 20_000, keys);
     let log: String = traffic
         .iter()
         .map(|line| format!("{{\"t\":{},\"key\":\"k{}\",\"cost\":{}}}\n", line.t, line.key, line.cost))

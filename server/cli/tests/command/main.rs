@@ -1,4 +1,4 @@
-//! The built binary from end to end. One test program, since each would link everything anew.
+//! The built binary from end to end. It is one test program, because each test program links everything.
 
 #[cfg(test)]
 mod bench;

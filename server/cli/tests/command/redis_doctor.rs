@@ -24,7 +24,7 @@ fn a_healthy_server_is_well() {
 }
 
 #[test]
-fn what_may_be_evicted_is_a_problem() {
+fn eviction_of_live_counters_is_a_problem() {
     let server = Server::builder().option("--maxmemory-policy", "allkeys-lru").start().unwrap();
     let (level, text) = finding(&server, 1, "eviction");
     assert_eq!(level, "problem");
@@ -39,7 +39,7 @@ fn what_may_be_evicted_is_a_problem() {
 }
 
 #[test]
-fn what_a_restart_forgets_is_told() {
+fn the_loss_at_a_restart_is_reported() {
     let server = Server::start().unwrap();
     assert_eq!(finding(&server, 0, "persistence"), ("warning".into(), "none: a restart forgets every counter".into()));
     assert_eq!(finding(&server, 0, "libraries").1, "missing: tollgate, tollgate_0_1");
@@ -82,7 +82,7 @@ fn rights_that_a_user_lacks_are_named() {
     let out = user("reader", &["~*", "+@all", "-set", "-function"]).ended(1);
     assert_eq!(text(out.clone(), "rights"), "the user may not SET on tg:* keys");
     assert_eq!(text(out, "loading"), "the user may not FUNCTION LIST, FUNCTION LOAD");
-    // What the remedy gives is enough to decide; the rest is not seen, and that is said.
+    // The permissions of the remedy suffice to decide; the doctor reports what it may not examine.
     let remedy = "~tg:* +ping +hello +select +role +cluster|slots +cluster|info +fcall +fcall_ro +evalsha +eval +time \
                   +get +set +pexpire +pttl +unlink +del +hget +hset +hdel";
     let out = user("least", &remedy.split(' ').collect::<Vec<_>>()).ok();
@@ -93,7 +93,7 @@ fn rights_that_a_user_lacks_are_named() {
 }
 
 #[test]
-fn what_cannot_be_reached_cannot_be_examined() {
+fn an_unreachable_server_is_an_error() {
     let error = tollgate(&["redis", "doctor", "redis://127.0.0.1:1"], b"").failed();
     assert_eq!(
         error,

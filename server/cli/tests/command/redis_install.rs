@@ -4,7 +4,7 @@ use tollgate_kit::{Cluster, Server};
 
 use crate::support::{json, tollgate};
 
-/// A library of somebody else that has a name of ours.
+/// A library of another author with one of our function names.
 const FOREIGN: &str = "#!lua name=rdslim\nredis.register_function('sliding_window', function() return 7 end)";
 
 fn libraries(server: &Server) -> Vec<String> {

@@ -114,7 +114,7 @@ times read as seconds (--time-unit s)
 #[test]
 fn files_gzip_and_standard_input_read_the_same() {
     let plain = file("same.jsonl", JSON.as_bytes());
-    // Two members, as of logs that were packed one by one and put together.
+    // Two gzip members, as in logs that were compressed one by one and concatenated.
     let mut packed = Vec::new();
     for half in [&JSON.as_bytes()[..70], &JSON.as_bytes()[70..]] {
         let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

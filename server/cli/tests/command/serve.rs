@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use crate::support::{json, path, tollgate, tollgate_in};
 
-/// After this, a test that waits has found a mistake.
+/// The time after which a test that still waits has failed.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// How often something is tried that happens soon.
+/// The interval between two looks at something that happens soon.
 const TRIES: usize = 10_000;
 
-/// A server, and what it said first.
-pub(crate) struct Running {
+/// A server process, and its first output.
+pub(crate) struct ServeProcess {
     pub(crate) child: Child,
     pub(crate) said: String,
     log: BufReader<ChildStderr>,
@@ -32,7 +32,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-impl Running {
+impl ServeProcess {
     pub(crate) fn start(name: &str, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
         Self::run(command.arg("serve").args(args), name)
@@ -49,7 +49,7 @@ impl Running {
             .unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // All it says first ends with the line of the command itself.
+        // The first output ends with the line of the command itself.
         let mut said = String::new();
         while let Some(line) = lines.next().transpose().unwrap() {
             said = said + &line + "\n";
@@ -60,7 +60,7 @@ impl Running {
         Self { child, said, log }
     }
 
-    /// What stands behind a word on a line of its own.
+    /// Returns the rest of the line that begins with a word.
     pub(crate) fn row(&self, name: &str) -> &str {
         let row = self.said.lines().find_map(|line| line.trim_start().strip_prefix(name));
         row.unwrap_or_else(|| panic!("no {name} in {}", self.said)).trim()
@@ -92,15 +92,15 @@ impl Running {
         }
     }
 
-    /// Ends it; answers its exit code.
+    /// Stops the server; returns its exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
         self.signal("-TERM");
         self.child.wait().unwrap().code()
     }
 }
 
-/// Nothing stays behind a test that failed.
-impl Drop for Running {
+/// Kills the server when a test fails.
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -123,9 +123,9 @@ fn the_audit_log_goes_on_in_a_new_file_when_the_old_one_was_moved() {
     let place = folder("serve-audit-log");
     let (file, moved) = (place.join("audit"), place.join("audit.1"));
     let args = ["--resp", "127.0.0.1:0", "--http", "off", "--audit", file.to_str().unwrap(), "--audit-keys"];
-    let mut server = Running::start("serve-audit", &args);
+    let mut server = ServeProcess::start("serve-audit", &args);
     let token = server.row("token").to_owned();
-    let reset = |server: &Running| {
+    let reset = |server: &ServeProcess| {
         let mut connection = server.connect();
         assert_eq!(ask(&mut connection, &["AUTH", &token]), "+OK");
         assert_eq!(ask(&mut connection, &["TG.RESET", "user:42", "5/min"]), ":1");
@@ -134,7 +134,7 @@ fn the_audit_log_goes_on_in_a_new_file_when_the_old_one_was_moved() {
     server.logged("audit_reset");
     fs::rename(&file, &moved).unwrap();
     server.signal("-HUP");
-    // The signal is taken some time; until then lines go to the file of before.
+    // The signal is handled after a while; until then lines go to the previous file.
     for _ in 0..TRIES {
         if file.exists() {
             break;
@@ -159,7 +159,8 @@ fn a_collector_that_cannot_be_one_is_no_start() {
 
 #[test]
 fn it_says_where_it_is_and_ends_at_a_signal() {
-    let server = Running::start("serve-first", &["--resp", "127.0.0.1:0", "--http", "off", "--policy", "login=5/min"]);
+    let server =
+        ServeProcess::start("serve-first", &["--resp", "127.0.0.1:0", "--http", "off", "--policy", "login=5/min"]);
     for said in [
         "in memory only:",
         "nothing is kept over a restart",
@@ -174,11 +175,11 @@ fn it_says_where_it_is_and_ends_at_a_signal() {
     let mut connection = server.connect();
     assert_eq!(ask(&mut connection, &["PING"]), "+PONG");
     assert_eq!(ask(&mut connection, &["TG.CHECK", "a", "login"]), "*6");
-    // The line to paste, as it stands there but for the quotes.
+    // The line to paste, as it was printed, without its quotes.
     let pasted = server.row("tollgate check ").replace('"', "");
     let words: Vec<&str> = ["check"].into_iter().chain(pasted.split(' ')).collect();
     assert_eq!(tollgate(&words, b"").ok(), "user:42 allowed: 99 left, as new in 1min\n");
-    // The token that was printed is the one that was left, for this user alone, until the end.
+    // The printed token is the one in the file, which only this user can read, and which is removed at the end.
     let file = path("serve-first").join(format!("tollgate/{port}.token"));
     assert_eq!(fs::read_to_string(&file).unwrap().trim_end(), server.row("token "));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -192,7 +193,7 @@ fn it_says_where_it_is_and_ends_at_a_signal() {
 /// The token that the server left allows refunds, and `tollgate refund` finds it.
 #[test]
 fn a_refund_of_the_same_user_needs_no_more_than_the_command() {
-    let server = Running::start("serve-refund", &["--resp", "127.0.0.1:0", "--http", "off"]);
+    let server = ServeProcess::start("serve-refund", &["--resp", "127.0.0.1:0", "--http", "off"]);
     let (place, url) = (path("serve-refund"), format!("tollgate://{}", server.addr()));
     let run =
         |args: &[&str], place: &str| tollgate_in(args, b"", &[("TOLLGATE_STORE", &url), ("XDG_RUNTIME_DIR", place)]);
@@ -214,7 +215,7 @@ fn a_line_of_the_tokens_file_without_refund_may_not_refund() {
     };
     let (old, new) = (token("check,read", "old"), token("check,refund", "new"));
     let args = ["--resp", "127.0.0.1:0", "--http", "off", "--tokens", file.to_str().unwrap()];
-    let server = Running::start("serve-refund-file", &args);
+    let server = ServeProcess::start("serve-refund-file", &args);
     let mut connection = server.connect();
     for (token, answer) in [(old, "-NOPERM expected a token with the scope refund"), (new, ":0")] {
         assert_eq!(ask(&mut connection, &["AUTH", &token]), "+OK");
@@ -225,8 +226,8 @@ fn a_line_of_the_tokens_file_without_refund_may_not_refund() {
 }
 
 #[test]
-fn what_came_before_the_signal_is_answered() {
-    let server = Running::start("serve-end", &["--resp", "0", "--http", "off", "--log", "off"]);
+fn requests_before_the_signal_are_answered() {
+    let server = ServeProcess::start("serve-end", &["--resp", "0", "--http", "off", "--log", "off"]);
     let mut connection = server.connect();
     let pings = "PING\r\n".repeat(1_000);
     connection.get_mut().write_all(pings.as_bytes()).unwrap();
@@ -238,13 +239,13 @@ fn what_came_before_the_signal_is_answered() {
 
 #[test]
 fn a_second_signal_does_not_wait() {
-    let mut server = Running::start("serve-twice", &["--resp", "0", "--http", "off"]);
+    let mut server = ServeProcess::start("serve-twice", &["--resp", "0", "--http", "off"]);
     let connection = server.connect();
     let mut stuck = connection.get_ref();
     stuck.set_nonblocking(true).unwrap();
     let text = "x".repeat(10_000);
     let echo = format!("*2\r\n$4\r\nECHO\r\n$10000\r\n{text}\r\n");
-    // A client that does not read is waited for, so nothing but the second signal ends the server soon.
+    // The server waits for a client that does not read, so only the second signal ends it soon.
     assert!((0..10_000).any(|_| stuck.write_all(echo.as_bytes()).is_err()));
     server.signal("-INT");
     server.logged("info ending");
@@ -260,7 +261,7 @@ fn files_are_read_again_at_a_signal() {
     let add = |who: &str| tollgate(&["token", "--scopes", "check", "--name", who, "--file", name], b"").ok();
     add("first");
     let args = ["--resp", "0", "--http", "off", "--log", "json", "--tokens", name];
-    let mut server = Running::start("serve-again", &args);
+    let mut server = ServeProcess::start("serve-again", &args);
     assert!(server.row("tokens").starts_with(&format!("of {name}")), "{}", server.said);
     assert!(!server.said.contains("tg_"), "no token is made where some are given: {}", server.said);
     add("second");
@@ -284,7 +285,7 @@ fn the_policy_file_is_read_again_and_a_wrong_one_changes_nothing() {
     };
     write("policies: {login: 5/min, api: 100/min}\n");
     let args = ["--resp", "0", "--http", "off", "--policy", "own=1/s", "--config", name];
-    let mut server = Running::start("serve-config", &args);
+    let mut server = ServeProcess::start("serve-config", &args);
     assert_eq!(server.row("policy file"), format!("{name}, 2 policies, read again when it changes"));
     let mut connection = server.connect();
     // What is left, the third of six integers.
@@ -339,13 +340,15 @@ fn it_does_not_start_where_others_reach_it_without_tokens_and_tls() {
 fn a_store_behind_it_decides_and_may_be_away_if_that_is_said() {
     let redis = tollgate_kit::Server::start().unwrap();
     let args = ["--resp", "0", "--http", "off", "--log", "off"];
-    let server = Running::start("serve-store", &[&args[..], &["--store", &redis.url()]].concat());
+    let server = ServeProcess::start("serve-store", &[&args[..], &["--store", &redis.url()]].concat());
     assert!(server.row("decided by").contains("which keeps the state"), "{}", server.said);
     assert_eq!(ask(&mut server.connect(), &["TG.CHECK", "user:42", "100/min"]), "*6");
     assert_eq!(redis::cmd("DBSIZE").query::<i64>(&mut redis.connection().unwrap()).unwrap(), 1);
     assert_eq!(server.end(), Some(0));
-    let server =
-        Running::start("serve-lazy", &[&args[..], &["--store", "redis://u:secret@127.0.0.1:1", "--lazy"]].concat());
+    let server = ServeProcess::start(
+        "serve-lazy",
+        &[&args[..], &["--store", "redis://u:secret@127.0.0.1:1", "--lazy"]].concat(),
+    );
     assert!(!server.said.contains("secret"), "{}", server.said);
     assert_eq!(ask(&mut server.connect(), &["TG.CHECK", "user:42", "100/min"]), "*6");
     assert_eq!(server.end(), Some(0));
@@ -359,7 +362,7 @@ fn few_open_files_are_few_connections_and_too_few_are_no_start() {
         command.args(["-c", &text, env!("CARGO_BIN_EXE_tollgate")]);
         command
     };
-    let mut server = Running::run(&mut run("100"), "serve-files");
+    let mut server = ServeProcess::run(&mut run("100"), "serve-files");
     assert!(server.row("connections").starts_with("at most "), "{}", server.said);
     assert!(server.logged("few_files").contains("wanted=4096"));
     assert_eq!(server.end(), Some(0));
@@ -371,7 +374,7 @@ fn few_open_files_are_few_connections_and_too_few_are_no_start() {
 #[test]
 fn a_start_without_options_has_no_socket_off_loopback() {
     // The ports may be taken, so they are named; the addresses are those of the default.
-    let server = Running::start("serve-loopback", &["--resp", "0", "--http", "0", "--log", "off"]);
+    let server = ServeProcess::start("serve-loopback", &["--resp", "0", "--http", "0", "--log", "off"]);
     let process = format!("/proc/{}", server.child.id());
     let links = fs::read_dir(format!("{process}/fd")).unwrap();
     let links = links.filter_map(|file| fs::read_link(file.unwrap().path()).ok()?.to_str().map(str::to_owned));
@@ -399,16 +402,16 @@ fn a_start_without_options_has_no_socket_off_loopback() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// Starts four servers on one Redis, kills that, and asks each more often than the limit has.
-/// Answers how much they admitted together, and what the first one said at its start.
+/// Starts four servers on one Redis, kills the Redis, and sends each server more requests than the limit admits.
+/// Returns how many they admitted together, and the first output of the first one.
 fn admitted_without_the_store(name: &str, more: &[&str]) -> (usize, String) {
     let mut redis = tollgate_kit::Server::start().unwrap();
     let url = redis.url();
     let args = [&["--resp", "0", "--http", "off", "--store", url.as_str()][..], more].concat();
-    let mut servers: Vec<Running> =
-        (0..4).map(|place| Running::start(&format!("serve-{name}-{place}"), &args)).collect();
+    let mut servers: Vec<ServeProcess> =
+        (0..4).map(|place| ServeProcess::start(&format!("serve-{name}-{place}"), &args)).collect();
     redis.kill_hard().unwrap();
-    let allowed = |server: &Running| {
+    let allowed = |server: &ServeProcess| {
         let mut connection = server.connect();
         let is_allowed = |_: &usize| {
             assert_eq!(ask(&mut connection, &["TG.CHECK", "user:42", "10/h", "SOURCE"]), "*7");

@@ -1,9 +1,9 @@
-//! `tollgate serve --data DIR`: what was charged is there after a kill, and what it says of that.
+//! `tollgate serve --data DIR`: charges survive a kill, and the server reports what it recovered.
 
 use std::fs;
 use std::path::Path;
 
-use crate::serve::{Running, ask};
+use crate::serve::{ServeProcess, ask};
 use crate::support::{path, tollgate};
 
 /// An empty place for a directory.
@@ -13,12 +13,12 @@ fn place(name: &str) -> String {
     place.to_str().unwrap().to_owned()
 }
 
-fn start(name: &str, args: &[&str]) -> Running {
-    Running::start(name, &[&["--resp", "0", "--http", "off", "--log", "off"], args].concat())
+fn start(name: &str, args: &[&str]) -> ServeProcess {
+    ServeProcess::start(name, &[&["--resp", "0", "--http", "off", "--log", "off"], args].concat())
 }
 
 #[test]
-fn what_was_answered_is_there_after_a_kill_and_after_a_clean_end() {
+fn charges_survive_a_kill_and_a_clean_end() {
     let dir = place("serve-data-dir");
     let mut server = start("serve-data", &["--data", &dir]);
     for said in ["every charge, synced every second", "a loss of power the last second", &format!("in {dir}:")] {
@@ -31,8 +31,7 @@ fn what_was_answered_is_there_after_a_kill_and_after_a_clean_end() {
     }
     server.child.kill().unwrap();
     server.child.wait().unwrap();
-    // Nothing comes back of itself: it is the next one that says what it found. The sixth is the number of the
-    // policies in use.
+    // The next server reports what it recovered. The sixth record is the number of the policies in use.
     let server = start("serve-data-killed", &["--data", &dir, "--fsync", "always"]);
     assert!(
         server.row("found").starts_with("snapshot-") && server.said.contains(": 6 records read"),

@@ -5,23 +5,23 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct CommandResult {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Run {
-    /// Its output, if it went well.
+impl CommandResult {
+    /// Returns its output; panics if it failed.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{}", self.out);
         self.out
     }
 
-    /// Its complaint, if it failed as it should: nothing on standard output, exit code 2.
+    /// Returns its error message; panics unless it failed with exit code 2 and nothing on standard output.
     #[track_caller]
     pub(crate) fn failed(self) -> String {
         assert_eq!((self.code, self.out.as_str()), (Some(2), ""), "{}", self.err);
@@ -29,8 +29,8 @@ impl Run {
     }
 }
 
-impl Run {
-    /// Its output, if it ended with this code and no complaint.
+impl CommandResult {
+    /// Returns its output; panics unless it ended with this code and no error message.
     #[track_caller]
     pub(crate) fn ended(self, code: i32) -> String {
         assert_eq!((self.code, self.err.as_str()), (Some(code), ""), "{}", self.out);
@@ -38,20 +38,20 @@ impl Run {
     }
 }
 
-/// Its output as JSON.
+/// Returns its output as JSON.
 #[track_caller]
 pub(crate) fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap()
 }
 
 /// Runs `tollgate` with these arguments and this input.
-pub(crate) fn tollgate(args: &[&str], input: &[u8]) -> Run {
+pub(crate) fn tollgate(args: &[&str], input: &[u8]) -> CommandResult {
     tollgate_in(args, input, &[])
 }
 
-/// The same in an environment with these variables. None of them tells of a store unless given, also no token
-/// that a server of this user left.
-pub(crate) fn tollgate_in(args: &[&str], input: &[u8], variables: &[(&str, &str)]) -> Run {
+/// Does the same with these environment variables. Unless given, no variable names a store, or leads to the token of
+/// a server of this user.
+pub(crate) fn tollgate_in(args: &[&str], input: &[u8], variables: &[(&str, &str)]) -> CommandResult {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .args(args)
         .env_remove("TOLLGATE_STORE")
@@ -70,17 +70,17 @@ pub(crate) fn tollgate_in(args: &[&str], input: &[u8], variables: &[(&str, &str)
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    CommandResult { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// The path of a file of this test.
+/// Returns the path of a file of this test.
 pub(crate) fn path(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("replay");
     fs::create_dir_all(&folder).unwrap();
     folder.join(name)
 }
 
-/// A file of this test with this content.
+/// Writes a file of this test, and returns its path.
 pub(crate) fn file(name: &str, content: &[u8]) -> String {
     let path = path(name);
     fs::write(&path, content).unwrap();

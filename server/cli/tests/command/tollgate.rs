@@ -1,22 +1,25 @@
-//! `tollgate check` and its kin on a Tollgate server, which needs no `--store` where it is the one of this
-//! machine.
+//! `tollgate check`, `peek`, `reset` and `refund` on a Tollgate server, which needs no `--store` if it runs at the
+//! default address of this machine.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use tollgate_cli::token_file::Folder;
-use tollgate_daemon::{Server, Settings};
+use tollgate_cli::token_file::TokenFolder;
+use tollgate_daemon::{Server, ServerSettings};
 
-use crate::support::{Run, json, tollgate, tollgate_in};
+use crate::support::{CommandResult, json, tollgate, tollgate_in};
 
 struct Store(Server);
 
 impl Store {
     fn start() -> Self {
         let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
-        Self(Server::start(Settings { resp: Some(any), http: None, threads: 1, ..Settings::default() }).unwrap())
+        Self(
+            Server::start(ServerSettings { resp: Some(any), http: None, threads: 1, ..ServerSettings::default() })
+                .unwrap(),
+        )
     }
 
     fn port(&self) -> u16 {
@@ -27,7 +30,7 @@ impl Store {
         format!("tollgate://127.0.0.1:{}", self.port())
     }
 
-    fn run(&self, args: &[&str]) -> Run {
+    fn run(&self, args: &[&str]) -> CommandResult {
         tollgate_in(args, b"", &[("TOLLGATE_STORE", &self.url())])
     }
 }
@@ -93,7 +96,7 @@ fn a_token_that_is_not_the_servers_is_told_if_named_and_left_out_if_found() {
     assert!(error.contains("refused AUTH") && !error.contains("sesame"), "{error}");
 
     let runtime = runtime("found");
-    let path = Folder::at(runtime.join("tollgate")).write(store.port(), "sesame").unwrap();
+    let path = TokenFolder::at(runtime.join("tollgate")).write(store.port(), "sesame").unwrap();
     let place = [("XDG_RUNTIME_DIR", runtime.to_str().unwrap())];
     assert!(ask(&place).ok().starts_with("k allowed: 8 left"), "it is of a server that has gone");
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();

@@ -10,15 +10,15 @@ mod rules;
 
 use std::collections::HashMap;
 
-use crate::model::{Config, Entry, KeyPart};
+use crate::model::{Config, KeyPart, PolicyEntry};
 
 /// Returns the differences, policy by policy in the order of the new file; removed policies come last.
 ///
 /// ```
-/// use tollgate_config::{Format, changes, read};
+/// use tollgate_config::{ConfigFormat, changes, read};
 ///
-/// let old = read("policies: {login: 5/min, gone: 1/s}", Format::Yaml).unwrap().config;
-/// let new = read("policies: {login: 10/min, api: 100/min}", Format::Yaml).unwrap().config;
+/// let old = read("policies: {login: 5/min, gone: 1/s}", ConfigFormat::Yaml).unwrap().config;
+/// let new = read("policies: {login: 10/min, api: 100/min}", ConfigFormat::Yaml).unwrap().config;
 /// assert_eq!(
 ///     changes(&old, &new),
 ///     [
@@ -34,51 +34,51 @@ pub fn changes(old: &Config, new: &Config) -> Vec<String> {
         names.map(|(place, entry)| (entry.policy.name().to_owned(), place)).collect()
     };
     let (before, after) = (by_name(old), by_name(new));
-    let mut facts = Facts::default();
+    let mut report = ChangeReport::default();
     for entry in &new.policies {
-        facts.name = entry.policy.name().to_owned();
+        report.name = entry.policy.name().to_owned();
         match before.get(entry.policy.name()).and_then(|&place| old.policies.get(place)) {
             Some(was) if was == entry => {}
-            Some(was) => changed(&mut facts, was, entry),
-            None => facts.tell(format!("added, {}{}", entry.policy, extras(entry))),
+            Some(was) => changed(&mut report, was, entry),
+            None => report.add(format!("added, {}{}", entry.policy, extras(entry))),
         }
     }
     for entry in old.policies.iter().filter(|entry| !after.contains_key(entry.policy.name())) {
-        facts.name = entry.policy.name().to_owned();
-        facts.tell("removed, and what was consumed under it is no longer asked for");
+        report.name = entry.policy.name().to_owned();
+        report.add("removed, and what was consumed under it is no longer asked for");
     }
-    facts.name = "webhook".to_owned();
+    report.name = "webhook".to_owned();
     match (&old.webhook, &new.webhook) {
-        (None, Some(_)) => facts.tell("added"),
-        (Some(_), None) => facts.tell("removed"),
-        (Some(was), Some(is)) if was != is => facts.tell("changed"),
+        (None, Some(_)) => report.add("added"),
+        (Some(_), None) => report.add("removed"),
+        (Some(was), Some(is)) if was != is => report.add("changed"),
         _ => {}
     }
     let kept = new.policies.iter().filter(|entry| before.contains_key(entry.policy.name())).count();
-    facts.lines(kept)
+    report.lines(kept)
 }
 
 /// The facts found so far, and the policy that is being compared.
 #[derive(Default)]
-struct Facts {
+struct ChangeReport {
     name: String,
-    told: Vec<(String, String)>,
+    facts: Vec<(String, String)>,
 }
 
-impl Facts {
-    fn tell(&mut self, fact: impl Into<String>) {
-        self.told.push((self.name.clone(), fact.into()));
+impl ChangeReport {
+    fn add(&mut self, fact: impl Into<String>) {
+        self.facts.push((self.name.clone(), fact.into()));
     }
 
     /// Returns one line for each fact. A change of a list that is the same in all policies that stay is reported once,
     /// because a list of the whole file is in each of them.
     fn lines(self, kept: usize) -> Vec<String> {
         let mut times: HashMap<&str, usize> = HashMap::new();
-        self.told.iter().for_each(|(_, fact)| *times.entry(fact).or_default() += 1);
+        self.facts.iter().for_each(|(_, fact)| *times.entry(fact).or_default() += 1);
         let shared = |fact: &str| kept > 1 && times.get(fact) == Some(&kept) && rules::is_list(fact);
         let mut lines = Vec::new();
         let mut all = Vec::new();
-        for (name, fact) in &self.told {
+        for (name, fact) in &self.facts {
             if !shared(fact) {
                 lines.push(format!("{name}: {fact}"));
             } else if !all.contains(fact) {
@@ -90,45 +90,45 @@ impl Facts {
     }
 }
 
-fn changed(facts: &mut Facts, old: &Entry, new: &Entry) {
-    limits::told(facts, "limit", &old.policy, &new.policy);
+fn changed(report: &mut ChangeReport, old: &PolicyEntry, new: &PolicyEntry) {
+    limits::compare(report, "limit", &old.policy, &new.policy);
     if old.policy.mode() != new.policy.mode() {
-        facts.tell(format!("mode {} -> {}", old.policy.mode().name(), new.policy.mode().name()));
+        report.add(format!("mode {} -> {}", old.policy.mode().name(), new.policy.mode().name()));
     }
     if old.policy.on_error() != new.policy.on_error() {
-        facts.tell(format!("on_error {} -> {}", old.policy.on_error().name(), new.policy.on_error().name()));
+        report.add(format!("on_error {} -> {}", old.policy.on_error().name(), new.policy.on_error().name()));
     }
     if old.key != new.key {
-        facts.tell(format!("key parts {} -> {}; keys are others", parts(&old.key), parts(&new.key)));
+        report.add(format!("key parts {} -> {}; keys are others", parts(&old.key), parts(&new.key)));
     }
-    rules::list(facts, "allow", &old.allow, &new.allow);
-    rules::list(facts, "deny", &old.deny, &new.deny);
-    rules::overrides(facts, &old.overrides, &new.overrides);
+    rules::list(report, "allow", &old.allow, &new.allow);
+    rules::list(report, "deny", &old.deny, &new.deny);
+    rules::overrides(report, &old.overrides, &new.overrides);
     if old.shadow != new.shadow {
-        facts.tell(if new.shadow { "shadow on: nobody is refused" } else { "shadow off: requests are refused" });
+        report.add(if new.shadow { "shadow on: nobody is refused" } else { "shadow off: requests are refused" });
     }
     match (&old.candidate, &new.candidate) {
-        (None, Some(candidate)) => facts.tell(format!("candidate added, {candidate}")),
-        (Some(_), None) => facts.tell("candidate removed"),
-        (Some(was), Some(is)) => limits::told(facts, "candidate", was, is),
+        (None, Some(candidate)) => report.add(format!("candidate added, {candidate}")),
+        (Some(_), None) => report.add("candidate removed"),
+        (Some(was), Some(is)) => limits::compare(report, "candidate", was, is),
         (None, None) => {}
     }
     match (&old.ban, &new.ban) {
-        (None, Some(ban)) => facts.tell(format!("ban added, {ban}")),
-        (Some(_), None) => facts.tell("ban removed"),
-        (Some(was), Some(is)) if was != is => facts.tell(format!("ban {was} -> {is}")),
+        (None, Some(ban)) => report.add(format!("ban added, {ban}")),
+        (Some(_), None) => report.add("ban removed"),
+        (Some(was), Some(is)) if was != is => report.add(format!("ban {was} -> {is}")),
         _ => {}
     }
     if old.usage != new.usage {
-        facts.tell(if new.usage { "usage on" } else { "usage off" });
+        report.add(if new.usage { "usage on" } else { "usage off" });
     }
     if old.alerts != new.alerts {
-        facts.tell(format!("alerts {} -> {}", percent(&old.alerts), percent(&new.alerts)));
+        report.add(format!("alerts {} -> {}", percent(&old.alerts), percent(&new.alerts)));
     }
 }
 
 /// Describes what a new policy has besides its limits.
-fn extras(entry: &Entry) -> String {
+fn extras(entry: &PolicyEntry) -> String {
     let mut words = Vec::new();
     if entry.shadow {
         words.push("shadow".to_owned());

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Facts, limits};
+use super::{ChangeReport, limits};
 use crate::model::Override;
 use crate::pattern::Pattern;
 
@@ -10,13 +10,13 @@ use crate::pattern::Pattern;
 const NAMED: usize = 3;
 
 /// Reports the entries that were added to a list and removed from it.
-pub(super) fn list(facts: &mut Facts, what: &str, old: &[Pattern], new: &[Pattern]) {
+pub(super) fn list(report: &mut ChangeReport, what: &str, old: &[Pattern], new: &[Pattern]) {
     let (before, after): (HashSet<_>, HashSet<_>) = (old.iter().collect(), new.iter().collect());
     let added: Vec<_> = new.iter().filter(|pattern| !before.contains(pattern)).collect();
     let removed: Vec<_> = old.iter().filter(|pattern| !after.contains(pattern)).collect();
     for (patterns, word) in [(added, "added"), (removed, "removed")] {
         if !patterns.is_empty() {
-            facts.tell(format!("{what} list: {word} {}", few(&patterns)));
+            report.add(format!("{what} list: {word} {}", few(&patterns)));
         }
     }
 }
@@ -41,7 +41,7 @@ fn shown(pattern: &Pattern) -> String {
 }
 
 /// Reports the change of each override.
-pub(super) fn overrides(facts: &mut Facts, old: &[Override], new: &[Override]) {
+pub(super) fn overrides(report: &mut ChangeReport, old: &[Override], new: &[Override]) {
     let by_key = |all: &[Override]| -> HashMap<Pattern, usize> {
         all.iter().enumerate().map(|(place, own)| (own.key.clone(), place)).collect()
     };
@@ -49,22 +49,22 @@ pub(super) fn overrides(facts: &mut Facts, old: &[Override], new: &[Override]) {
     for own in new {
         let name = shown(&own.key);
         let Some(was) = before.get(&own.key).and_then(|&place| old.get(place)) else {
-            facts.tell(format!("override of {name} added, {}{}", own.policy, until(own)));
+            report.add(format!("override of {name} added, {}{}", own.policy, until(own)));
             continue;
         };
-        limits::told(facts, &format!("override of {name}:"), &was.policy, &own.policy);
+        limits::compare(report, &format!("override of {name}:"), &was.policy, &own.policy);
         if was.until != own.until {
-            facts.tell(format!("override of {name}:{} ->{}", until_word(was), until_word(own)));
+            report.add(format!("override of {name}:{} ->{}", until_word(was), until_word(own)));
         }
     }
     for own in old.iter().filter(|own| !after.contains_key(&own.key)) {
-        facts.tell(format!("override of {} removed, was {}", shown(&own.key), own.policy));
+        report.add(format!("override of {} removed, was {}", shown(&own.key), own.policy));
     }
     let kept = |all: &[Override], other: &HashMap<Pattern, usize>| -> Vec<Pattern> {
         all.iter().map(|own| own.key.clone()).filter(|key| other.contains_key(key)).collect()
     };
     if kept(old, &after) != kept(new, &before) {
-        facts.tell("overrides in another order: the first that matches counts");
+        report.add("overrides in another order: the first that matches counts");
     }
 }
 

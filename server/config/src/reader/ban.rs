@@ -3,27 +3,27 @@
 
 use tollgate_kernel::{Limit, Micros, Policy, TextError};
 
-use super::notes::Notes;
+use super::findings::ConfigReader;
 use crate::model::Ban;
-use crate::tree::Node;
+use crate::tree::TreeNode;
 
 /// The longest ban if the text does not specify one.
 const MAX: Micros = Micros::from_secs(86_400);
 const EXAMPLE: &str = "10min after 20/min refusals, up to 1d";
 
 /// A word and the byte where it begins.
-type Word<'t> = (usize, &'t str);
+type BanWord<'t> = (usize, &'t str);
 
 /// A mistake: its byte, what was expected, what was found.
-struct Wrong(usize, String, String);
+struct BanMistake(usize, String, String);
 
-impl<'a> Notes<'a> {
+impl<'a> ConfigReader<'a> {
     /// Reads the ban for keys that are refused repeatedly.
-    pub(super) fn ban(&mut self, node: &Node<'a>) -> Option<Ban> {
+    pub(super) fn ban(&mut self, node: &TreeNode<'a>) -> Option<Ban> {
         let text = self.text(node, "a ban", &format!("for example \"{EXAMPLE}\""))?;
         match parse(text) {
             Ok(ban) => Some(ban),
-            Err(Wrong(byte, expected, found)) => {
+            Err(BanMistake(byte, expected, found)) => {
                 self.in_text_at(node, byte, &expected, &found, EXAMPLE);
                 None
             }
@@ -31,7 +31,7 @@ impl<'a> Notes<'a> {
     }
 }
 
-fn parse(text: &str) -> Result<Ban, Wrong> {
+fn parse(text: &str) -> Result<Ban, BanMistake> {
     let mut words = words(text).into_iter();
     let mut next = || words.next().unwrap_or((text.len(), ""));
     let first = period(next())?;
@@ -47,18 +47,18 @@ fn parse(text: &str) -> Result<Ban, Wrong> {
         let word = next();
         most = period(word)?;
         if most < first {
-            return Err(Wrong(word.0, format!("a longest ban of at least the first, {first}"), word.1.to_owned()));
+            return Err(BanMistake(word.0, format!("a longest ban of at least the first, {first}"), word.1.to_owned()));
         }
         let end = next();
         if !end.1.is_empty() {
-            return Err(Wrong(end.0, "the end".to_owned(), end.1.to_owned()));
+            return Err(BanMistake(end.0, "the end".to_owned(), end.1.to_owned()));
         }
     }
     Ok(Ban { first, most, refusals: refusals.count(), within: refusals.period() })
 }
 
 /// Splits a text into words at spaces; a comma is a word of its own.
-fn words(text: &str) -> Vec<Word<'_>> {
+fn words(text: &str) -> Vec<BanWord<'_>> {
     let mut words = Vec::new();
     let mut start = None;
     for (at, char) in text.char_indices() {
@@ -75,14 +75,14 @@ fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-fn expect((at, found): Word<'_>, expected: &str) -> Result<(), Wrong> {
-    if found == expected { Ok(()) } else { Err(Wrong(at, format!("{expected:?}"), found.to_owned())) }
+fn expect((at, found): BanWord<'_>, expected: &str) -> Result<(), BanMistake> {
+    if found == expected { Ok(()) } else { Err(BanMistake(at, format!("{expected:?}"), found.to_owned())) }
 }
 
-fn period((at, text): Word<'_>) -> Result<Micros, Wrong> {
+fn period((at, text): BanWord<'_>) -> Result<Micros, BanMistake> {
     // A period is parsed as that of a limit, so that both have the same units and bounds.
     if text.is_empty() || text.contains('/') {
-        return Err(Wrong(at, "a period such as 10min".to_owned(), text.to_owned()));
+        return Err(BanMistake(at, "a period such as 10min".to_owned(), text.to_owned()));
     }
     match format!("1/{text}").parse::<Policy>() {
         Ok(policy) => Ok(policy.limits().first().map(|limit| limit.period()).unwrap_or_default()),
@@ -90,19 +90,19 @@ fn period((at, text): Word<'_>) -> Result<Micros, Wrong> {
     }
 }
 
-fn limit((at, text): Word<'_>, expected: &str) -> Result<std::sync::Arc<Limit>, Wrong> {
+fn limit((at, text): BanWord<'_>, expected: &str) -> Result<std::sync::Arc<Limit>, BanMistake> {
     if text.is_empty() {
-        return Err(Wrong(at, expected.to_owned(), String::new()));
+        return Err(BanMistake(at, expected.to_owned(), String::new()));
     }
     let policy: Policy = text.parse().map_err(|error| wrong(at, text, 0, error))?;
-    policy.limits().first().cloned().ok_or_else(|| Wrong(at, expected.to_owned(), text.to_owned()))
+    policy.limits().first().cloned().ok_or_else(|| BanMistake(at, expected.to_owned(), text.to_owned()))
 }
 
 /// Returns the mistake in a word that was parsed with `put` characters before it.
-fn wrong(at: usize, text: &str, put: usize, error: TextError) -> Wrong {
+fn wrong(at: usize, text: &str, put: usize, error: TextError) -> BanMistake {
     let column = error.column.saturating_sub(1 + put);
     let byte = text.char_indices().nth(column).map_or(text.len(), |(byte, _)| byte);
-    Wrong(at + byte, error.expected, error.found)
+    BanMistake(at + byte, error.expected, error.found)
 }
 
 #[cfg(test)]
@@ -142,7 +142,7 @@ mod tests {
             ("10min after 20/min refusals, up to 1d or so", 38, "the end", "or"),
             ("10min after 20/min refusals, up to 9999d", 35, "a period from 1ms to 366d", "9999d"),
         ] {
-            let Err(Wrong(at, wanted, got)) = parse(text) else { panic!("{text} is read") };
+            let Err(BanMistake(at, wanted, got)) = parse(text) else { panic!("{text} is read") };
             assert_eq!((at, wanted.as_str(), got.as_str()), (byte, expected, found), "{text}");
         }
     }

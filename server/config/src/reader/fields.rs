@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::notes::Notes;
-use crate::tree::{Field, Node, Value, quoted};
+use super::findings::ConfigReader;
+use crate::tree::{TreeField, TreeNode, TreeValue, quoted};
 
 /// The fields of a file.
 pub(crate) const FILE: &[&str] = &["policies", "allow", "deny", "webhook"];
@@ -27,15 +27,15 @@ pub(crate) const POLICY: &[&str] = &[
 pub(crate) const OVERRIDE: &[&str] = &["key", "limit", "until", "note"];
 
 /// The known fields of a map.
-pub(super) struct Fields<'n, 'a> {
-    by_name: HashMap<&'n str, &'n Field<'a>>,
+pub(super) struct FieldMap<'n, 'a> {
+    by_name: HashMap<&'n str, &'n TreeField<'a>>,
     /// Known names that unknown ones were probably meant to be.
     meant: Vec<&'static str>,
 }
 
-impl<'n, 'a> Fields<'n, 'a> {
+impl<'n, 'a> FieldMap<'n, 'a> {
     /// Returns the value of a field.
-    pub(super) fn get(&self, name: &str) -> Option<&'n Node<'a>> {
+    pub(super) fn get(&self, name: &str) -> Option<&'n TreeNode<'a>> {
         self.by_name.get(name).map(|field| &field.node)
     }
 
@@ -45,16 +45,16 @@ impl<'n, 'a> Fields<'n, 'a> {
     }
 }
 
-impl<'a> Notes<'a> {
+impl<'a> ConfigReader<'a> {
     /// Returns the fields of `node`, which is `what`; reports unknown and duplicate names as mistakes.
     pub(super) fn fields<'n>(
         &mut self,
-        node: &'n Node<'a>,
+        node: &'n TreeNode<'a>,
         what: &str,
         known: &[&'static str],
         example: &str,
-    ) -> Option<Fields<'n, 'a>> {
-        let Value::Map(fields) = &node.value else {
+    ) -> Option<FieldMap<'n, 'a>> {
+        let TreeValue::Map(fields) = &node.value else {
             self.wrong_value(node, what, example);
             return None;
         };
@@ -76,19 +76,19 @@ impl<'a> Notes<'a> {
                     }
                     None => format!("the fields are {}", known.join(", ")),
                 };
-                self.within(&field.name, |notes| {
-                    notes.wrong(field.at, format!("a field of {}", last_word(what)), quoted(&field.name), hint);
+                self.within(&field.name, |reader| {
+                    reader.wrong(field.at, format!("a field of {}", last_word(what)), quoted(&field.name), hint);
                 });
             } else if let Some(first) = by_name.insert(field.name.as_ref(), field) {
                 self.twice(field, first.at);
             }
         }
-        Some(Fields { by_name, meant })
+        Some(FieldMap { by_name, meant })
     }
 
     /// Reports a duplicate name.
-    pub(super) fn twice(&mut self, field: &Field<'_>, first: usize) {
-        self.within(&field.name, |notes| notes.again(field.at, "each name once", quoted(&field.name), first));
+    pub(super) fn twice(&mut self, field: &TreeField<'_>, first: usize) {
+        self.within(&field.name, |reader| reader.duplicate(field.at, "each name once", quoted(&field.name), first));
     }
 }
 

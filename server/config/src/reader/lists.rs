@@ -5,21 +5,21 @@ use std::collections::HashSet;
 use tollgate_kernel::MAX_KEY;
 
 use super::MAX_ENTRIES;
-use super::notes::Notes;
+use super::findings::ConfigReader;
 use crate::pattern::Pattern;
-use crate::tree::{Node, Value};
+use crate::tree::{TreeNode, TreeValue};
 
 /// Keys that are always allowed, and keys that are always refused.
 #[derive(Default)]
-pub(super) struct Lists {
+pub(super) struct KeyLists {
     pub(super) allow: Vec<Pattern>,
     pub(super) deny: Vec<Pattern>,
 }
 
-impl<'a> Notes<'a> {
+impl<'a> ConfigReader<'a> {
     /// Reads a list of patterns. `parts` is the number of parts of a key, if it is known.
-    pub(super) fn list(&mut self, node: &Node<'a>, parts: Option<usize>) -> Vec<Pattern> {
-        let Value::List(nodes) = &node.value else {
+    pub(super) fn list(&mut self, node: &TreeNode<'a>, parts: Option<usize>) -> Vec<Pattern> {
+        let TreeValue::List(nodes) = &node.value else {
             self.wrong_value(node, "a list of keys and patterns", "for example [\"10.0.0.*\", health]");
             return Vec::new();
         };
@@ -29,19 +29,21 @@ impl<'a> Notes<'a> {
         let mut seen = HashSet::with_capacity(nodes.len());
         let mut patterns = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
-            let Some(pattern) = self.at_index(index, |notes| notes.pattern(node, parts)) else { continue };
+            let Some(pattern) = self.at_index(index, |reader| reader.pattern(node, parts)) else { continue };
             if seen.insert(pattern.clone()) {
                 patterns.push(pattern);
             } else {
-                let found = node.in_words();
-                self.at_index(index, |notes| notes.warn(node.at, "each key once", found, "the second changes nothing"));
+                let found = node.describe();
+                self.at_index(index, |reader| {
+                    reader.warn(node.at, "each key once", found, "the second changes nothing")
+                });
             }
         }
         patterns
     }
 
     /// Returns whether a list is short enough; reports a mistake if it is not.
-    pub(super) fn fits(&mut self, node: &Node<'a>, length: usize) -> bool {
+    pub(super) fn fits(&mut self, node: &TreeNode<'a>, length: usize) -> bool {
         if length > MAX_ENTRIES {
             let hint = "a pattern such as \"bad:*\" stands for many keys";
             self.wrong(node.at, format!("at most {MAX_ENTRIES} entries"), length.to_string(), hint);
@@ -50,9 +52,9 @@ impl<'a> Notes<'a> {
     }
 
     /// Reads a key or a pattern, or, for keys of several parts, a list with one pattern for each part.
-    pub(super) fn pattern(&mut self, node: &Node<'a>, parts: Option<usize>) -> Option<Pattern> {
+    pub(super) fn pattern(&mut self, node: &TreeNode<'a>, parts: Option<usize>) -> Option<Pattern> {
         let pattern = match &node.value {
-            Value::List(nodes) => {
+            TreeValue::List(nodes) => {
                 if parts != Some(nodes.len()) {
                     let (expected, hint) = match parts {
                         None => ("a key or a pattern".to_owned(), "lists for all policies hold texts alone".to_owned()),
@@ -67,7 +69,7 @@ impl<'a> Notes<'a> {
                 }
                 let mut texts = Vec::with_capacity(nodes.len());
                 for (index, node) in nodes.iter().enumerate() {
-                    texts.push(self.at_index(index, |notes| notes.text(node, "a pattern of a part", ""))?);
+                    texts.push(self.at_index(index, |reader| reader.text(node, "a pattern of a part", ""))?);
                 }
                 Pattern::of_parts(&texts)
             }

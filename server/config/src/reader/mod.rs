@@ -2,23 +2,23 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `notes.rs` | mistakes and warnings as they are found, with path and position |
+//! | `findings.rs` | mistakes and warnings as they are found, with path and position |
 //! | `fields.rs` | the known fields; a map's fields by name; the most similar name |
 //! | `values.rs` | texts, words, numbers, moments, policy texts |
-//! | `whole.rs` | a file: policies, lists for all of them, the webhook |
+//! | `config.rs` | a file: policies, lists for all of them, the webhook |
 //! | `policy.rs` | a policy and everything that belongs to it |
 //! | `lists.rs`, `overrides.rs` | keys and patterns; other limits for some keys |
 //! | `parts.rs`, `ban.rs` | the parts of keys; `10min after 20/min refusals` |
 
 mod ban;
+mod config;
 mod fields;
+mod findings;
 mod lists;
-mod notes;
 mod overrides;
 mod parts;
 mod policy;
 mod values;
-mod whole;
 
 #[cfg(test)]
 pub(crate) use fields::{FILE, OVERRIDE, POLICY};
@@ -26,19 +26,19 @@ pub(crate) use fields::{FILE, OVERRIDE, POLICY};
 use tollgate_kernel::Timestamp;
 
 use crate::file::MAX_FILE;
-use crate::format::Format;
-use crate::message::{ConfigError, Message};
+use crate::format::ConfigFormat;
+use crate::message::{ConfigError, ConfigMessage};
 use crate::model::Config;
 use crate::tree;
-use notes::Notes;
+use findings::ConfigReader;
 
 /// The result of reading a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Read {
+pub struct ParsedConfig {
     /// The contents of the file.
     pub config: Config,
     /// Warnings, which are not mistakes; at most [`crate::MAX_MESSAGES`].
-    pub warnings: Vec<Message>,
+    pub warnings: Vec<ConfigMessage>,
 }
 
 /// The longest policy name: the server appends to it, and names have at most 64 characters.
@@ -59,26 +59,26 @@ pub(crate) const MAX_NOTE: usize = 200;
 pub(crate) const MAX_PARTS: usize = 8;
 
 /// Reads the text of a policy file.
-pub fn read(text: &str, format: Format) -> Result<Read, ConfigError> {
+pub fn read(text: &str, format: ConfigFormat) -> Result<ParsedConfig, ConfigError> {
     let us = u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap_or_default();
     read_at(text, format, Timestamp::saturating(us))
 }
 
 /// Reads the text of a policy file at a given time, which determines the overrides that have ended.
-pub fn read_at(text: &str, format: Format, now: Timestamp) -> Result<Read, ConfigError> {
+pub fn read_at(text: &str, format: ConfigFormat, now: Timestamp) -> Result<ParsedConfig, ConfigError> {
     if text.len() > MAX_FILE {
         let found = format!("{} bytes", text.len());
-        return Err(ConfigError::whole(format!("a file of at most {MAX_FILE} bytes"), found, ""));
+        return Err(ConfigError::of_file(format!("a file of at most {MAX_FILE} bytes"), found, ""));
     }
     // Some editors begin a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut notes = Notes::new(text, now);
-    let config = match tree::grow(text, format) {
-        Ok(root) => notes.whole(&root),
+    let mut reader = ConfigReader::new(text, now);
+    let config = match tree::parse(text, format) {
+        Ok(root) => reader.config(&root),
         Err(all) => {
-            all.into_iter().for_each(|broken| notes.broken(broken));
+            all.into_iter().for_each(|error| reader.syntax_error(error));
             Config::default()
         }
     };
-    notes.end(config)
+    reader.finish(config)
 }

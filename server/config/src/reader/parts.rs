@@ -4,20 +4,20 @@ use tollgate_kernel::is_word;
 
 use super::MAX_PARTS;
 use super::fields::distance;
-use super::notes::Notes;
+use super::findings::ConfigReader;
 use crate::model::KeyPart;
-use crate::tree::{Node, Value};
+use crate::tree::{TreeNode, TreeValue};
 
 const KNOWN: [(&str, KeyPart); 4] =
     [("address", KeyPart::Address), ("method", KeyPart::Method), ("path", KeyPart::Path), ("host", KeyPart::Host)];
 const EXPECTED: &str = "address, method, path, host, header:NAME or the name of a field";
 
-impl<'a> Notes<'a> {
+impl<'a> ConfigReader<'a> {
     /// Reads the parts of a policy's keys: a single one, or a list.
-    pub(super) fn parts(&mut self, node: &Node<'a>) -> Vec<KeyPart> {
+    pub(super) fn parts(&mut self, node: &TreeNode<'a>) -> Vec<KeyPart> {
         let nodes = match &node.value {
-            Value::List(nodes) => nodes.as_slice(),
-            Value::Text(_) => return self.part(node).into_iter().collect(),
+            TreeValue::List(nodes) => nodes.as_slice(),
+            TreeValue::Text(_) => return self.part(node).into_iter().collect(),
             _ => {
                 self.wrong_value(node, "a list of key parts", "for example [address, header:x-tenant]");
                 return Vec::new();
@@ -30,10 +30,10 @@ impl<'a> Notes<'a> {
         }
         let mut parts = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
-            self.at_index(index, |notes| {
-                let Some(part) = notes.part(node) else { return };
+            self.at_index(index, |reader| {
+                let Some(part) = reader.part(node) else { return };
                 if parts.contains(&part) {
-                    notes.wrong_value(node, "each part once", "");
+                    reader.wrong_value(node, "each part once", "");
                 }
                 parts.push(part);
             });
@@ -41,7 +41,7 @@ impl<'a> Notes<'a> {
         parts
     }
 
-    fn part(&mut self, node: &Node<'a>) -> Option<KeyPart> {
+    fn part(&mut self, node: &TreeNode<'a>) -> Option<KeyPart> {
         let text = self.text(node, EXPECTED, "")?;
         if let Some((_, part)) = KNOWN.iter().find(|(name, _)| *name == text) {
             return Some(part.clone());
@@ -59,7 +59,7 @@ impl<'a> Notes<'a> {
         }
         if let Some((near, _)) = KNOWN.iter().find(|(known, _)| distance(&text.to_lowercase(), known) <= 1) {
             let hint = format!("{text} is a field that the caller gives; did you mean {near}?");
-            self.warn(node.at, EXPECTED, node.in_words(), hint);
+            self.warn(node.at, EXPECTED, node.describe(), hint);
         }
         Some(KeyPart::Field(text.into()))
     }

@@ -2,24 +2,30 @@
 
 use tollgate_kernel::{Mode, OnError, Policy};
 
-use super::fields::{Fields, POLICY};
-use super::lists::Lists;
-use super::notes::Notes;
+use super::fields::{FieldMap, POLICY};
+use super::findings::ConfigReader;
+use super::lists::KeyLists;
 use super::{MAX_GLOB_BYTES, MAX_GLOBS};
-use crate::model::{Entry, Override};
-use crate::tree::{Field, Value};
+use crate::model::{Override, PolicyEntry};
+use crate::tree::{TreeField, TreeValue};
 
 const EXAMPLE: &str = "for example {limit: \"100/min\"}, or the text alone";
 /// The default percentages at which alerts are raised.
 const ALERTS: [u8; 2] = [80, 95];
 
-impl<'a> Notes<'a> {
+impl<'a> ConfigReader<'a> {
     /// Reads the policy of a field, under `name`; adds the number of its list entries and overrides to `in_all`.
-    pub(super) fn entry(&mut self, field: &Field<'a>, name: &str, lists: &Lists, in_all: &mut usize) -> Option<Entry> {
+    pub(super) fn entry(
+        &mut self,
+        field: &TreeField<'a>,
+        name: &str,
+        lists: &KeyLists,
+        in_all: &mut usize,
+    ) -> Option<PolicyEntry> {
         let node = &field.node;
-        if let Value::Text(_) = node.value {
+        if let TreeValue::Text(_) = node.value {
             let policy = self.limits(node)?.with_name(name).ok()?;
-            let mut entry = Entry { alerts: ALERTS.to_vec(), ..Entry::new(policy) };
+            let mut entry = PolicyEntry { alerts: ALERTS.to_vec(), ..PolicyEntry::new(policy) };
             self.add_lists(field, &mut entry, lists, in_all);
             return Some(entry);
         }
@@ -30,9 +36,9 @@ impl<'a> Notes<'a> {
         let mode = self.mode(&fields);
         let on_error = self.on_error(&fields);
         let dressed = |policy: Policy, name: &str| policy.with_mode(mode).with_on_error(on_error).with_name(name).ok();
-        let limits = fields.get("limit").and_then(|node| self.within("limit", |notes| notes.limits(node)));
+        let limits = fields.get("limit").and_then(|node| self.within("limit", |reader| reader.limits(node)));
         let policy = limits.and_then(|limits| dressed(limits, name));
-        let mut entry = Entry::new(policy.clone().or_else(|| dressed("1/s".parse().ok()?, name))?);
+        let mut entry = PolicyEntry::new(policy.clone().or_else(|| dressed("1/s".parse().ok()?, name))?);
         self.rules(&fields, &mut entry);
         self.extras(&fields, &mut entry);
         for own in &mut entry.overrides {
@@ -47,52 +53,53 @@ impl<'a> Notes<'a> {
         policy.map(|_| entry)
     }
 
-    fn mode(&mut self, fields: &Fields<'_, 'a>) -> Mode {
+    fn mode(&mut self, fields: &FieldMap<'_, 'a>) -> Mode {
         let words = Mode::ALL.map(|mode| (mode.name(), mode));
-        fields.get("mode").and_then(|node| self.within("mode", |notes| notes.word(node, &words))).unwrap_or_default()
+        fields.get("mode").and_then(|node| self.within("mode", |reader| reader.word(node, &words))).unwrap_or_default()
     }
 
-    fn on_error(&mut self, fields: &Fields<'_, 'a>) -> OnError {
+    fn on_error(&mut self, fields: &FieldMap<'_, 'a>) -> OnError {
         let words = OnError::ALL.map(|on_error| (on_error.name(), on_error));
-        let read = |node| self.within("on_error", |notes| notes.word(node, &words));
+        let read = |node| self.within("on_error", |reader| reader.word(node, &words));
         fields.get("on_error").and_then(read).unwrap_or_default()
     }
 
     /// Reads the key parts, lists and overrides: which keys the limits apply to.
-    fn rules(&mut self, fields: &Fields<'_, 'a>, entry: &mut Entry) {
+    fn rules(&mut self, fields: &FieldMap<'_, 'a>, entry: &mut PolicyEntry) {
         if let Some(node) = fields.get("key") {
-            entry.key = self.within("key", |notes| notes.parts(node));
+            entry.key = self.within("key", |reader| reader.parts(node));
         }
         let parts = if entry.key.len() > 1 { entry.key.len() } else { 0 };
         if let Some(node) = fields.get("allow") {
-            entry.allow = self.within("allow", |notes| notes.list(node, Some(parts)));
+            entry.allow = self.within("allow", |reader| reader.list(node, Some(parts)));
         }
         if let Some(node) = fields.get("deny") {
-            entry.deny = self.within("deny", |notes| notes.list(node, Some(parts)));
+            entry.deny = self.within("deny", |reader| reader.list(node, Some(parts)));
         }
         if let Some(node) = fields.get("overrides") {
-            entry.overrides = self.within("overrides", |notes| notes.overrides(node, parts));
+            entry.overrides = self.within("overrides", |reader| reader.overrides(node, parts));
         }
     }
 
     /// Reads the other fields.
-    fn extras(&mut self, fields: &Fields<'_, 'a>, entry: &mut Entry) {
+    fn extras(&mut self, fields: &FieldMap<'_, 'a>, entry: &mut PolicyEntry) {
         for (name, to) in [("shadow", &mut entry.shadow), ("usage", &mut entry.usage)] {
             if let Some(node) = fields.get(name) {
-                *to = self.within(name, |notes| notes.switch(node)).unwrap_or_default();
+                *to = self.within(name, |reader| reader.switch(node)).unwrap_or_default();
             }
         }
-        entry.candidate = fields.get("candidate").and_then(|node| self.within("candidate", |notes| notes.limits(node)));
-        entry.ban = fields.get("ban").and_then(|node| self.within("ban", |notes| notes.ban(node)));
-        entry.note = fields.get("note").and_then(|node| self.within("note", |notes| notes.note(node)));
+        entry.candidate =
+            fields.get("candidate").and_then(|node| self.within("candidate", |reader| reader.limits(node)));
+        entry.ban = fields.get("ban").and_then(|node| self.within("ban", |reader| reader.ban(node)));
+        entry.note = fields.get("note").and_then(|node| self.within("note", |reader| reader.note(node)));
         entry.alerts = match fields.get("alerts") {
-            Some(node) => self.within("alerts", |notes| notes.alerts(node)).unwrap_or_default(),
+            Some(node) => self.within("alerts", |reader| reader.alerts(node)).unwrap_or_default(),
             None => ALERTS.to_vec(),
         };
     }
 
     /// Adds the lists of the whole file, and checks the bounds on all lists together.
-    fn add_lists(&mut self, field: &Field<'a>, entry: &mut Entry, lists: &Lists, in_all: &mut usize) {
+    fn add_lists(&mut self, field: &TreeField<'a>, entry: &mut PolicyEntry, lists: &KeyLists, in_all: &mut usize) {
         let lengths = entry.allow.len() + entry.deny.len() + entry.overrides.len();
         *in_all += lengths + lists.allow.len() + lists.deny.len();
         if *in_all > super::MAX_IN_ALL {
@@ -117,16 +124,16 @@ impl<'a> Notes<'a> {
     }
 
     /// Warns of settings that are valid but have no effect.
-    fn look_over(&mut self, fields: &Fields<'_, 'a>, entry: &Entry) {
+    fn look_over(&mut self, fields: &FieldMap<'_, 'a>, entry: &PolicyEntry) {
         if let (Some(node), true, true) = (fields.get("ban"), entry.ban.is_some(), entry.shadow) {
-            self.within("ban", |notes| {
-                notes.warn(node.at, "no ban beside shadow: true", "one", "nobody is banned while shadow is on");
+            self.within("ban", |reader| {
+                reader.warn(node.at, "no ban beside shadow: true", "one", "nobody is banned while shadow is on");
             });
         }
         let same = |candidate: &Policy| candidate.limits() == entry.policy.limits();
         if let (Some(node), true) = (fields.get("candidate"), entry.candidate.as_ref().is_some_and(same)) {
-            self.within("candidate", |notes| {
-                notes.warn(node.at, "limits that differ from the live ones", "the same", "no decision can flip");
+            self.within("candidate", |reader| {
+                reader.warn(node.at, "limits that differ from the live ones", "the same", "no decision can flip");
             });
         }
     }

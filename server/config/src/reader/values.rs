@@ -5,15 +5,15 @@ use jiff::tz::TimeZone;
 use tollgate_kernel::{EXACT, Policy, TextError, Timestamp};
 
 use super::MAX_NOTE;
-use super::notes::Notes;
-use crate::tree::{Node, Value, quoted};
+use super::findings::ConfigReader;
+use crate::tree::{TreeNode, TreeValue, quoted};
 
-impl<'a> Notes<'a> {
+impl<'a> ConfigReader<'a> {
     /// Reads a text.
-    pub(super) fn text<'n>(&mut self, node: &'n Node<'a>, expected: &str, hint: &str) -> Option<&'n str> {
+    pub(super) fn text<'n>(&mut self, node: &'n TreeNode<'a>, expected: &str, hint: &str) -> Option<&'n str> {
         match &node.value {
-            Value::Text(text) => Some(text),
-            Value::Number(number) => {
+            TreeValue::Text(text) => Some(text),
+            TreeValue::Number(number) => {
                 let written: String = number.chars().take(40).collect();
                 let hint = if hint.is_empty() { format!("as a text it is \"{written}\"") } else { hint.to_owned() };
                 self.wrong_value(node, expected, hint);
@@ -27,12 +27,12 @@ impl<'a> Notes<'a> {
     }
 
     /// Reads one of several words.
-    pub(super) fn word<T>(&mut self, node: &Node<'a>, words: &[(&str, T)]) -> Option<T>
+    pub(super) fn word<T>(&mut self, node: &TreeNode<'a>, words: &[(&str, T)]) -> Option<T>
     where
         T: Copy,
     {
         let text = match &node.value {
-            Value::Text(text) => text.as_ref(),
+            TreeValue::Text(text) => text.as_ref(),
             _ => "",
         };
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
@@ -45,11 +45,11 @@ impl<'a> Notes<'a> {
     }
 
     /// Reads `true` or `false`, or `on` or `off`.
-    pub(super) fn switch(&mut self, node: &Node<'a>) -> Option<bool> {
+    pub(super) fn switch(&mut self, node: &TreeNode<'a>) -> Option<bool> {
         match &node.value {
-            Value::Bool(bool) => Some(*bool),
-            Value::Text(text) if text == "on" => Some(true),
-            Value::Text(text) if text == "off" => Some(false),
+            TreeValue::Bool(bool) => Some(*bool),
+            TreeValue::Text(text) if text == "on" => Some(true),
+            TreeValue::Text(text) if text == "off" => Some(false),
             _ => {
                 self.wrong_value(node, "true or false", "on and off are taken too");
                 None
@@ -58,12 +58,12 @@ impl<'a> Notes<'a> {
     }
 
     /// Reads percentages in rising order, or `off`.
-    pub(super) fn alerts(&mut self, node: &Node<'a>) -> Option<Vec<u8>> {
+    pub(super) fn alerts(&mut self, node: &TreeNode<'a>) -> Option<Vec<u8>> {
         const EXPECTED: &str = "percentages such as [80, 95], or off";
         let list = match &node.value {
-            Value::List(list) => list,
-            Value::Bool(false) => return Some(Vec::new()),
-            Value::Text(text) if text == "off" => return Some(Vec::new()),
+            TreeValue::List(list) => list,
+            TreeValue::Bool(false) => return Some(Vec::new()),
+            TreeValue::Text(text) if text == "off" => return Some(Vec::new()),
             _ => {
                 self.wrong_value(node, EXPECTED, "");
                 return None;
@@ -72,7 +72,7 @@ impl<'a> Notes<'a> {
         let mut alerts: Vec<u8> = Vec::new();
         for (index, node) in list.iter().enumerate() {
             let percent = match &node.value {
-                Value::Number(number) => number.parse().ok().filter(|percent| (1..=100).contains(percent)),
+                TreeValue::Number(number) => number.parse().ok().filter(|percent| (1..=100).contains(percent)),
                 _ => None,
             };
             let least = alerts.last().copied().unwrap_or_default();
@@ -81,7 +81,7 @@ impl<'a> Notes<'a> {
                 wrong => {
                     let hint = if wrong.is_some() { "they must rise: [80, 95]" } else { "for example [80, 95]" };
                     let expected = format!("a whole number from {} to 100", (least + 1).min(100));
-                    self.at_index(index, |notes| notes.wrong_value(node, expected, hint));
+                    self.at_index(index, |reader| reader.wrong_value(node, expected, hint));
                     return None;
                 }
             }
@@ -90,7 +90,7 @@ impl<'a> Notes<'a> {
     }
 
     /// Reads a note.
-    pub(super) fn note(&mut self, node: &Node<'a>) -> Option<String> {
+    pub(super) fn note(&mut self, node: &TreeNode<'a>) -> Option<String> {
         let text = self.text(node, "a text", "")?;
         let length = text.chars().count();
         if length > MAX_NOTE {
@@ -111,7 +111,7 @@ impl<'a> Notes<'a> {
     }
 
     /// Reads limits.
-    pub(super) fn limits(&mut self, node: &Node<'a>) -> Option<Policy> {
+    pub(super) fn limits(&mut self, node: &TreeNode<'a>) -> Option<Policy> {
         let text = self.text(node, "policy text", "for example \"100/min\" or \"5/min, 20/h\"")?;
         match text.parse() {
             Ok(policy) => Some(policy),
@@ -123,17 +123,17 @@ impl<'a> Notes<'a> {
     }
 
     /// Reports a mistake in a text that is the part of `whole` from the byte `from` on, at its own column.
-    pub(super) fn in_text(&mut self, node: &Node<'a>, whole: &str, from: usize, error: &TextError) {
+    pub(super) fn in_text(&mut self, node: &TreeNode<'a>, whole: &str, from: usize, error: &TextError) {
         let part = whole.get(from..).unwrap_or_default();
         let place = part.char_indices().nth(error.column.saturating_sub(1)).map_or(part.len(), |(place, _)| place);
         self.in_text_at(node, from + place, &error.expected, &error.found, error.example);
     }
 
     /// Reports a mistake at a byte of the text.
-    pub(super) fn in_text_at(&mut self, node: &Node<'a>, byte: usize, expected: &str, found: &str, example: &str) {
+    pub(super) fn in_text_at(&mut self, node: &TreeNode<'a>, byte: usize, expected: &str, found: &str, example: &str) {
         let found = if found.is_empty() { "the end".to_owned() } else { quoted(found) };
         let hint = format!("for example \"{example}\"");
-        match node.inside(self.text) {
+        match node.text_start(self.text) {
             Some(start) => self.wrong(start + byte, expected, found, hint),
             // The text contains escapes or several lines.
             None => self.wrong(node.at, expected, found, format!("{hint}; at byte {} of the text", byte + 1)),
@@ -141,9 +141,9 @@ impl<'a> Notes<'a> {
     }
 
     /// Reads a moment, or a date, which means the first microsecond after it.
-    pub(super) fn moment(&mut self, node: &Node<'a>) -> Option<Timestamp> {
+    pub(super) fn moment(&mut self, node: &TreeNode<'a>) -> Option<Timestamp> {
         let text = match &node.value {
-            Value::Text(text) | Value::Date(text) => text.as_ref(),
+            TreeValue::Text(text) | TreeValue::Date(text) => text.as_ref(),
             _ => "",
         };
         let moment = if text.len() == 10 { end_of(text) } else { text.parse().ok() };

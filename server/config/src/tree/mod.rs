@@ -12,23 +12,23 @@ mod yaml;
 
 use std::borrow::Cow;
 
-use crate::format::Format;
+use crate::format::ConfigFormat;
 
 /// The most nodes of a file, including those repeated by aliases: enough for 16 MB of short list entries.
 const MAX_NODES: usize = 2_000_000;
 /// The deepest nesting; a policy file needs six levels.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A value and the byte of the text where it begins.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node<'a> {
+pub(crate) struct TreeNode<'a> {
     pub(crate) at: usize,
-    pub(crate) value: Value<'a>,
+    pub(crate) value: TreeValue<'a>,
 }
 
 /// The content of a node.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value<'a> {
+pub(crate) enum TreeValue<'a> {
     /// A text, quoted or not.
     Text(Cow<'a, str>),
     /// A number as it is written.
@@ -40,29 +40,29 @@ pub(crate) enum Value<'a> {
     /// Null, or an empty value (YAML).
     Nothing,
     /// A list.
-    List(Vec<Node<'a>>),
+    List(Vec<TreeNode<'a>>),
     /// Fields in the order of the file; a name may occur twice.
-    Map(Vec<Field<'a>>),
+    Map(Vec<TreeField<'a>>),
 }
 
 /// A name, its position, and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Field<'a> {
+pub(crate) struct TreeField<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) at: usize,
-    pub(crate) node: Node<'a>,
+    pub(crate) node: TreeNode<'a>,
 }
 
 /// A syntax error.
 #[derive(Debug)]
-pub(crate) struct Broken {
+pub(crate) struct SyntaxError {
     pub(crate) at: usize,
     pub(crate) expected: String,
     pub(crate) found: String,
     pub(crate) hint: String,
 }
 
-impl Broken {
+impl SyntaxError {
     fn new(at: usize, expected: impl Into<String>, found: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { at, expected: expected.into(), found: found.into(), hint: hint.into() }
     }
@@ -73,35 +73,42 @@ impl Broken {
     }
 
     fn too_deep(at: usize) -> Self {
-        Self::new(at, format!("at most {DEEPEST} levels"), "more", "a policy file has policies, their fields and lists")
+        Self::new(
+            at,
+            format!("at most {MAX_DEPTH} levels"),
+            "more",
+            "a policy file has policies, their fields and lists",
+        )
     }
 }
 
 /// Returns the tree of a text, or at least one syntax error.
-pub(crate) fn grow(text: &str, format: Format) -> Result<Node<'_>, Vec<Broken>> {
+pub(crate) fn parse(text: &str, format: ConfigFormat) -> Result<TreeNode<'_>, Vec<SyntaxError>> {
     match format {
-        Format::Yaml => yaml::grow(text).map_err(|broken| vec![broken]),
-        Format::Toml => toml::grow(text),
+        ConfigFormat::Yaml => yaml::parse(text).map_err(|error| vec![error]),
+        ConfigFormat::Toml => toml::parse(text),
     }
 }
 
-impl<'a> Node<'a> {
+impl<'a> TreeNode<'a> {
     /// Describes the value, for `found …`.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match &self.value {
-            Value::Text(text) => quoted(text),
-            Value::Number(text) => format!("the number {}", short(text)),
-            Value::Bool(bool) => bool.to_string(),
-            Value::Date(text) => short(text).into_owned(),
-            Value::Nothing => "nothing".to_owned(),
-            Value::List(_) => "a list".to_owned(),
-            Value::Map(_) => "a map".to_owned(),
+            TreeValue::Text(text) => quoted(text),
+            TreeValue::Number(text) => format!("the number {}", short(text)),
+            TreeValue::Bool(bool) => bool.to_string(),
+            TreeValue::Date(text) => short(text).into_owned(),
+            TreeValue::Nothing => "nothing".to_owned(),
+            TreeValue::List(_) => "a list".to_owned(),
+            TreeValue::Map(_) => "a map".to_owned(),
         }
     }
 
     /// Returns the position of this node's text in the source, if it is there literally and on one line.
-    pub(crate) fn inside(&self, source: &'a str) -> Option<usize> {
-        let (Value::Text(text) | Value::Number(text) | Value::Date(text)) = &self.value else { return None };
+    pub(crate) fn text_start(&self, source: &'a str) -> Option<usize> {
+        let (TreeValue::Text(text) | TreeValue::Number(text) | TreeValue::Date(text)) = &self.value else {
+            return None;
+        };
         let from = source.get(self.at..)?;
         if text.contains('\n') {
             return None;

@@ -3,16 +3,16 @@
 
 use std::borrow::Cow;
 
-use super::Value;
+use super::TreeValue;
 
 /// Returns the value of a scalar without quotes.
-pub(super) fn plain(text: Cow<'_, str>) -> Value<'_> {
+pub(super) fn plain(text: Cow<'_, str>) -> TreeValue<'_> {
     match text.as_ref() {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Nothing,
-        "true" | "True" | "TRUE" => Value::Bool(true),
-        "false" | "False" | "FALSE" => Value::Bool(false),
-        other if is_number(other) => Value::Number(text),
-        _ => Value::Text(text),
+        "" | "~" | "null" | "Null" | "NULL" => TreeValue::Nothing,
+        "true" | "True" | "TRUE" => TreeValue::Bool(true),
+        "false" | "False" | "FALSE" => TreeValue::Bool(false),
+        other if is_number(other) => TreeValue::Number(text),
+        _ => TreeValue::Text(text),
     }
 }
 
@@ -52,13 +52,13 @@ mod tests {
         for text in
             ["0", "12", "-7", "+1", "0x1F", "0o17", "1.5", ".5", "1.", "1e3", "-1.5E-3", ".inf", "-.INF", ".nan"]
         {
-            assert!(matches!(plain(text.into()), Value::Number(_)), "{text}");
+            assert!(matches!(plain(text.into()), TreeValue::Number(_)), "{text}");
         }
         let texts = "on off yes no 5/min 2027-01-31 1_000 0b1 1e . - + e3 .e1 0x 12:30 1.2.3 10.0.0.* nan inf TrUe ٣";
         for text in texts.split(' ') {
-            assert!(matches!(plain(text.into()), Value::Text(_)), "{text}");
+            assert!(matches!(plain(text.into()), TreeValue::Text(_)), "{text}");
         }
-        assert_eq!(plain("~".into()), Value::Nothing);
-        assert_eq!(plain("True".into()), Value::Bool(true));
+        assert_eq!(plain("~".into()), TreeValue::Nothing);
+        assert_eq!(plain("True".into()), TreeValue::Bool(true));
     }
 }

@@ -6,29 +6,29 @@ use std::collections::HashMap;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span};
 
-use super::{Broken, DEEPEST, Field, MAX_NODES, Node, Value, scalar};
+use super::{MAX_DEPTH, MAX_NODES, SyntaxError, TreeField, TreeNode, TreeValue, scalar};
 
 /// Returns the tree of a YAML text.
-pub(super) fn grow(text: &str) -> Result<Node<'_>, Broken> {
+pub(super) fn parse(text: &str) -> Result<TreeNode<'_>, SyntaxError> {
     let options = granit_parser::options! {
         emit_comments: false,
         disallow_directives: false,
-        flow_nesting_limit: DEEPEST,
-        block_nesting_limit: DEEPEST,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
     };
-    let mut grower = Grower::default();
+    let mut builder = YamlTreeBuilder::default();
     for next in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = next.map_err(|error| broken(text, &error))?;
-        grower.event(event, span, text)?;
+        let (event, span) = next.map_err(|error| syntax_error(text, &error))?;
+        builder.event(event, span, text)?;
     }
-    Ok(grower.root.unwrap_or(Node { at: 0, value: Value::Nothing }))
+    Ok(builder.root.unwrap_or(TreeNode { at: 0, value: TreeValue::Nothing }))
 }
 
 /// Returns a syntax error with the parser's message, and a hint for common mistakes.
-fn broken(text: &str, error: &ScanError) -> Broken {
+fn syntax_error(text: &str, error: &ScanError) -> SyntaxError {
     let at = error.marker().byte_offset().unwrap_or(text.len());
     let hint = match error.kind() {
-        ErrorKind::RecursionLimitExceeded => return Broken::too_deep(at),
+        ErrorKind::RecursionLimitExceeded => return SyntaxError::too_deep(at),
         ErrorKind::UnknownAnchor => {
             "an alias *name comes after its anchor &name; a text that begins with * needs quotes"
         }
@@ -46,83 +46,85 @@ fn broken(text: &str, error: &ScanError) -> Broken {
         ErrorKind::UnexpectedCharacter { .. } => "a text that begins with this sign needs quotes",
         _ => "",
     };
-    Broken::new(at, "valid YAML", format!("a mistake: {}", error.info()), hint)
+    SyntaxError::new(at, "valid YAML", format!("a mistake: {}", error.info()), hint)
 }
 
+/// The tree so far.
 #[derive(Default)]
-struct Grower<'a> {
-    root: Option<Node<'a>>,
+struct YamlTreeBuilder<'a> {
+    root: Option<TreeNode<'a>>,
     /// The nodes that are not finished, the innermost last.
-    open: Vec<Open<'a>>,
+    open: Vec<OpenCollection<'a>>,
     /// The values that aliases repeat, by the number of their anchor.
-    anchors: HashMap<usize, (Node<'a>, Size)>,
+    anchors: HashMap<usize, (TreeNode<'a>, YamlNodeSize)>,
     nodes: usize,
 }
 
 /// The size of a node.
 #[derive(Clone, Copy)]
-struct Size {
+struct YamlNodeSize {
     /// The number of nodes, itself included; a long text that is stored apart from the source counts as several.
     nodes: usize,
     /// The levels below it.
     depth: usize,
 }
 
-struct Open<'a> {
+/// A list or map whose end has not been read.
+struct OpenCollection<'a> {
     at: usize,
     anchor: usize,
     /// The number of nodes before it.
     before: usize,
     /// The levels below it.
     depth: usize,
-    kind: Kind<'a>,
+    kind: CollectionKind<'a>,
 }
 
-enum Kind<'a> {
-    List(Vec<Node<'a>>),
+enum CollectionKind<'a> {
+    List(Vec<TreeNode<'a>>),
     /// The fields, and the name whose value comes next.
-    Map(Vec<Field<'a>>, Option<(Cow<'a, str>, usize)>),
+    Map(Vec<TreeField<'a>>, Option<(Cow<'a, str>, usize)>),
 }
 
-impl<'a> Grower<'a> {
-    fn event(&mut self, event: Event<'a>, span: Span, text: &'a str) -> Result<(), Broken> {
+impl<'a> YamlTreeBuilder<'a> {
+    fn event(&mut self, event: Event<'a>, span: Span, text: &'a str) -> Result<(), SyntaxError> {
         let at = span.start.byte_offset().unwrap_or(text.len());
         match event {
             Event::DocumentStart(..) if self.root.is_some() => {
-                Err(Broken::new(at, "one document", "a second one", "a policy file has no --- within it"))
+                Err(SyntaxError::new(at, "one document", "a second one", "a policy file has no --- within it"))
             }
             Event::Scalar(value, style, anchor, tag) => {
                 refuse_tag(at, tag.is_some())?;
                 let value = match style {
                     ScalarStyle::Plain => scalar::plain(value),
-                    _ => Value::Text(value),
+                    _ => TreeValue::Text(value),
                 };
-                let size = Size { nodes: weight(&value), depth: 0 };
+                let size = YamlNodeSize { nodes: weight(&value), depth: 0 };
                 self.count(at, size.nodes)?;
-                self.finish(Node { at, value }, anchor, size)
+                self.finish(TreeNode { at, value }, anchor, size)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 refuse_tag(at, tag.is_some())?;
-                self.begin(at, anchor, Kind::List(Vec::new()))
+                self.begin(at, anchor, CollectionKind::List(Vec::new()))
             }
             Event::MappingStart(_, anchor, tag) => {
                 refuse_tag(at, tag.is_some())?;
-                self.begin(at, anchor, Kind::Map(Vec::new(), None))
+                self.begin(at, anchor, CollectionKind::Map(Vec::new(), None))
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
                 let Some((node, size)) = self.anchors.get(&anchor) else {
                     let hint = "the value of an anchor cannot be in itself";
-                    return Err(Broken::new(at, "an alias of a value that is finished", "one that is not", hint));
+                    return Err(SyntaxError::new(at, "an alias of a value that is finished", "one that is not", hint));
                 };
                 // Counted before it is copied.
                 let size = *size;
                 self.nodes += size.nodes;
                 if self.nodes > MAX_NODES {
-                    return Err(Broken::too_many(at));
+                    return Err(SyntaxError::too_many(at));
                 }
-                if self.open.len() + size.depth > DEEPEST {
-                    return Err(Broken::too_deep(at));
+                if self.open.len() + size.depth > MAX_DEPTH {
+                    return Err(SyntaxError::too_deep(at));
                 }
                 let node = node.clone();
                 self.finish(node, 0, size)
@@ -131,32 +133,32 @@ impl<'a> Grower<'a> {
         }
     }
 
-    fn count(&mut self, at: usize, nodes: usize) -> Result<(), Broken> {
+    fn count(&mut self, at: usize, nodes: usize) -> Result<(), SyntaxError> {
         self.nodes += nodes;
-        if self.nodes > MAX_NODES { Err(Broken::too_many(at)) } else { Ok(()) }
+        if self.nodes > MAX_NODES { Err(SyntaxError::too_many(at)) } else { Ok(()) }
     }
 
-    fn begin(&mut self, at: usize, anchor: usize, kind: Kind<'a>) -> Result<(), Broken> {
-        if self.open.len() >= DEEPEST {
-            return Err(Broken::too_deep(at));
+    fn begin(&mut self, at: usize, anchor: usize, kind: CollectionKind<'a>) -> Result<(), SyntaxError> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(SyntaxError::too_deep(at));
         }
         let before = self.nodes;
         self.count(at, 1)?;
-        self.open.push(Open { at, anchor, before, depth: 0, kind });
+        self.open.push(OpenCollection { at, anchor, before, depth: 0, kind });
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Broken> {
-        let Some(Open { at, anchor, before, depth, kind }) = self.open.pop() else { return Ok(()) };
+    fn end(&mut self) -> Result<(), SyntaxError> {
+        let Some(OpenCollection { at, anchor, before, depth, kind }) = self.open.pop() else { return Ok(()) };
         let value = match kind {
-            Kind::List(nodes) => Value::List(nodes),
-            Kind::Map(fields, _) => Value::Map(fields),
+            CollectionKind::List(nodes) => TreeValue::List(nodes),
+            CollectionKind::Map(fields, _) => TreeValue::Map(fields),
         };
-        self.finish(Node { at, value }, anchor, Size { nodes: self.nodes - before, depth })
+        self.finish(TreeNode { at, value }, anchor, YamlNodeSize { nodes: self.nodes - before, depth })
     }
 
     /// Puts a finished node in its place.
-    fn finish(&mut self, node: Node<'a>, anchor: usize, size: Size) -> Result<(), Broken> {
+    fn finish(&mut self, node: TreeNode<'a>, anchor: usize, size: YamlNodeSize) -> Result<(), SyntaxError> {
         if anchor > 0 {
             // The copy takes memory too.
             self.count(node.at, size.nodes)?;
@@ -167,9 +169,9 @@ impl<'a> Grower<'a> {
         }
         match self.open.last_mut().map(|open| &mut open.kind) {
             None => self.root = Some(node),
-            Some(Kind::List(list)) => list.push(node),
-            Some(Kind::Map(fields, name)) => match name.take() {
-                Some((name, at)) => fields.push(Field { name, at, node }),
+            Some(CollectionKind::List(list)) => list.push(node),
+            Some(CollectionKind::Map(fields, name)) => match name.take() {
+                Some((name, at)) => fields.push(TreeField { name, at, node }),
                 None => *name = Some(as_name(node)?),
             },
         }
@@ -177,29 +179,34 @@ impl<'a> Grower<'a> {
     }
 }
 
-fn weight(value: &Value<'_>) -> usize {
+fn weight(value: &TreeValue<'_>) -> usize {
     match value {
-        Value::Text(Cow::Owned(text)) | Value::Number(Cow::Owned(text)) => 1 + text.len() / 32,
+        TreeValue::Text(Cow::Owned(text)) | TreeValue::Number(Cow::Owned(text)) => 1 + text.len() / 32,
         _ => 1,
     }
 }
 
-fn as_name(node: Node<'_>) -> Result<(Cow<'_, str>, usize), Broken> {
+fn as_name(node: TreeNode<'_>) -> Result<(Cow<'_, str>, usize), SyntaxError> {
     let at = node.at;
     match node.value {
-        Value::Text(text) if text == "<<" => {
+        TreeValue::Text(text) if text == "<<" => {
             let hint = "merge keys are not read; repeat a whole value by *name, or write the fields out";
-            Err(Broken::new(at, "the name of a field", "\"<<\"", hint))
+            Err(SyntaxError::new(at, "the name of a field", "\"<<\"", hint))
         }
-        Value::Text(text) | Value::Number(text) => Ok((text, at)),
-        Value::Bool(bool) => Ok((Cow::Borrowed(if bool { "true" } else { "false" }), at)),
-        _ => Err(Broken::new(at, "the name of a field", node.in_words(), "")),
+        TreeValue::Text(text) | TreeValue::Number(text) => Ok((text, at)),
+        TreeValue::Bool(bool) => Ok((Cow::Borrowed(if bool { "true" } else { "false" }), at)),
+        _ => Err(SyntaxError::new(at, "the name of a field", node.describe(), "")),
     }
 }
 
-fn refuse_tag(at: usize, tagged: bool) -> Result<(), Broken> {
+fn refuse_tag(at: usize, tagged: bool) -> Result<(), SyntaxError> {
     if !tagged {
         return Ok(());
     }
-    Err(Broken::new(at, "a value without a tag", "one with a tag", "leave the word with ! away; quotes make a text"))
+    Err(SyntaxError::new(
+        at,
+        "a value without a tag",
+        "one with a tag",
+        "leave the word with ! away; quotes make a text",
+    ))
 }

@@ -1,9 +1,9 @@
-//! What differs between two files, told in words.
+//! The differences between two files, in words.
 
-use tollgate_config::{Config, Format, changes, read};
+use tollgate_config::{Config, ConfigFormat, changes, read};
 
 fn config(text: &str) -> Config {
-    read(text, Format::Yaml).unwrap_or_else(|error| panic!("{error}")).config
+    read(text, ConfigFormat::Yaml).unwrap_or_else(|error| panic!("{error}")).config
 }
 
 /// The changes between two policies called p.
@@ -130,7 +130,7 @@ fn policies_come_and_go_and_a_webhook_is_not_told() {
 }
 
 #[test]
-fn what_is_true_of_all_policies_is_told_once() {
+fn a_change_of_all_policies_is_reported_once() {
     let old = config("{policies: {a: 1/s, b: 2/s, c: 3/s}}");
     let new = config("{deny: [x], policies: {a: 1/s, b: {limit: 2/s, allow: [y]}, c: 4/s}}");
     assert_eq!(
@@ -141,7 +141,7 @@ fn what_is_true_of_all_policies_is_told_once() {
             "c: limit 3/s -> 4/s; what was consumed counts on",
         ]
     );
-    // With one policy there is nothing to put together.
+    // With a single policy nothing is combined.
     assert_eq!(
         changes(&config("policies: {a: 1/s}"), &config("{deny: [x], policies: {a: 1/s}}")),
         [r#"a: deny list: added "x""#]

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tollgate_config::{Config, ConfigError, Format, Read, read, read_file};
+use tollgate_config::{Config, ConfigError, ConfigFormat, ParsedConfig, read, read_file};
 
 /// The files of a folder, sorted.
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -18,8 +18,8 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Reads a file as one that only its owner may write, whatever the checkout made of it.
-fn owned(path: &Path) -> Result<Read, ConfigError> {
+/// Reads a file as one that only its owner may write, whatever mode the checkout gave it.
+fn owned(path: &Path) -> Result<ParsedConfig, ConfigError> {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("examples-{}-{}", std::process::id(), name(path)));
     fs::write(&copy, fs::read(path).unwrap()).unwrap();
     #[cfg(unix)]
@@ -51,7 +51,7 @@ fn good_files_are_read_without_a_warning() {
 #[test]
 fn line_ends_and_a_byte_order_mark_change_nothing() {
     for path in files("good") {
-        let format = Format::of(&path).unwrap();
+        let format = ConfigFormat::of(&path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let plain = read(&text, format).unwrap();
         let dressed = read(&format!("\u{feff}{}", text.replace('\n', "\r\n")), format);
@@ -104,7 +104,7 @@ fn bad_files_give_their_messages() {
     }
 }
 
-/// The same mistakes are told by the same words, wherever they stand.
+/// The same mistakes have the same messages in YAML and TOML.
 #[test]
 fn mistakes_are_the_same_in_yaml_and_toml() {
     let yaml = r#"
@@ -134,6 +134,6 @@ overrides = [{key = "a", limit = 5, until = "tomorrow"}]
         let error = read(text, format).unwrap_err();
         error.messages.iter().map(ToString::to_string).collect()
     };
-    assert_eq!(told(yaml, Format::Yaml), told(toml, Format::Toml));
-    assert_eq!(told(yaml, Format::Yaml).len(), 9);
+    assert_eq!(told(yaml, ConfigFormat::Yaml), told(toml, ConfigFormat::Toml));
+    assert_eq!(told(yaml, ConfigFormat::Yaml).len(), 9);
 }

@@ -1,9 +1,9 @@
-//! Which files are read at all, and how large they may be.
+//! Which files are accepted, and how large they may be.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tollgate_config::{Format, MAX_FILE, read, read_file};
+use tollgate_config::{ConfigFormat, MAX_FILE, read, read_file};
 
 struct Folder(PathBuf);
 
@@ -86,7 +86,7 @@ fn others_may_not_write_it() {
 }
 
 #[test]
-fn what_is_no_file_is_told() {
+fn a_path_that_is_no_file_is_refused() {
     let folder = Folder::new("kinds");
     let path = folder.0.join("dir.yaml");
     fs::create_dir(&path).unwrap();
@@ -111,7 +111,7 @@ fn a_file_of_16_mb_is_read_and_a_longer_one_is_not() {
     );
 }
 
-/// As many of everything as there may be is read, one more is refused.
+/// The greatest number of each thing is accepted, one more is refused.
 #[test]
 fn the_bounds_are_where_they_are_said_to_be() {
     let list = |name: &str, count: usize, sign: &str| -> String {
@@ -149,39 +149,39 @@ fn the_bounds_are_where_they_are_said_to_be() {
         (named(48), named(49), "a name of 1 to 48 letters"),
         (keyed(512), keyed(513), "a key or a pattern of 1 to 512 bytes, found 513 bytes"),
     ] {
-        assert!(read(&right, Format::Yaml).is_ok(), "{said}");
-        let error = read(&wrong, Format::Yaml).unwrap_err();
+        assert!(read(&right, ConfigFormat::Yaml).is_ok(), "{said}");
+        let error = read(&wrong, ConfigFormat::Yaml).unwrap_err();
         assert!(error.to_string().contains(said), "{said}: {error}");
         assert_eq!(error.messages.len(), 1, "{said}");
     }
 }
 
-/// A few bytes that stand for many: refused before they are.
+/// A few bytes that expand to many are refused before they expand.
 #[test]
-fn what_aliases_repeat_is_bounded() {
+fn the_values_of_aliases_are_bounded() {
     let long = format!("a: &a \"\\u0041{}\"\n", "x".repeat(1 << 20));
     let repeated = format!("{long}b: [{}]", ["*a"; 1_000].join(","));
-    let error = read(&repeated, Format::Yaml).unwrap_err().to_string();
+    let error = read(&repeated, ConfigFormat::Yaml).unwrap_err().to_string();
     assert!(error.contains("at most 2000000 values in a file"), "{error}");
     let flat = format!("deny: [{}]", "a,".repeat(2_000_001));
-    let error = read(&flat, Format::Yaml).unwrap_err().to_string();
+    let error = read(&flat, ConfigFormat::Yaml).unwrap_err().to_string();
     assert!(error.contains("at most 2000000 values in a file"), "{error}");
     let flat = format!("deny = [{}]", "1,".repeat(2_000_001));
-    let error = read(&flat, Format::Toml).unwrap_err().to_string();
+    let error = read(&flat, ConfigFormat::Toml).unwrap_err().to_string();
     assert!(error.contains("at most 2000000 values in a file"), "{error}");
 }
 
-/// Every byte a mistake: of a long text only the first is told.
+/// Every byte is a mistake: only the first is reported of a long text.
 #[test]
 fn a_flood_of_mistakes_is_bounded() {
-    let short = read(&"=\n".repeat(1 << 16), Format::Toml).unwrap_err();
+    let short = read(&"=\n".repeat(1 << 16), ConfigFormat::Toml).unwrap_err();
     assert!(short.messages.len() == 20 && short.more >= (1 << 16) - 20, "{}", short.more);
-    let long = read(&"=\n".repeat(1 << 19), Format::Toml).unwrap_err();
+    let long = read(&"=\n".repeat(1 << 19), ConfigFormat::Toml).unwrap_err();
     assert_eq!((long.messages.len(), long.more), (1, 0));
     let names: String = (0..100_000).map(|number| format!("limti{number}: 1\n")).collect();
-    let unknown = read(&names, Format::Yaml).unwrap_err();
+    let unknown = read(&names, ConfigFormat::Yaml).unwrap_err();
     // One more: there are no policies.
     assert_eq!((unknown.messages.len(), unknown.more), (20, 100_001 - 20));
     let twice = format!("policies:\n{}", "  login: 5/min\n".repeat(10_000));
-    assert_eq!(read(&twice, Format::Yaml).unwrap_err().more, 9_999 - 20);
+    assert_eq!(read(&twice, ConfigFormat::Yaml).unwrap_err().more, 9_999 - 20);
 }

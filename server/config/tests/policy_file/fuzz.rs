@@ -1,4 +1,4 @@
-//! Files with random harm: whatever comes is read or refused, with messages that point into the text. Inputs are
+//! Randomly damaged files: each is accepted or refused with messages that point into the text. Inputs are
 //! made from a seed, so a failure can be run again: `TOLLGATE_FUZZ` is how many (10,000 in the test command, a
 //! million by `cargo xtask fuzz config`), `TOLLGATE_SEED` the first.
 
@@ -6,13 +6,14 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use tollgate_config::{Config, Format, MAX_MESSAGES, Message, changes, read_at};
+use tollgate_config::{Config, ConfigFormat, ConfigMessage, MAX_MESSAGES, changes, read_at};
 use tollgate_kernel::Timestamp;
+use tollgate_random::Rng;
 
-/// Inputs in the test command.
+/// The number of inputs in the test command.
 const INPUTS: u64 = 10_000;
 
-/// What files are made of, and what trips readers.
+/// Parts of valid files, and parts that parsers often get wrong.
 const PIECES: &[&str] = &[
     "\n",
     "\r\n",
@@ -76,96 +77,79 @@ const PIECES: &[&str] = &[
     "http://",
 ];
 
-/// SplitMix64: any seed is as good as another.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-}
-
 fn asked(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok()).unwrap_or(otherwise)
 }
 
 /// The good examples, each with its format.
-fn seeds() -> Vec<(Vec<u8>, Format)> {
+fn seeds() -> Vec<(Vec<u8>, ConfigFormat)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples/good");
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     paths.sort();
-    paths.iter().map(|path| (fs::read(path).unwrap(), Format::of(path).unwrap())).collect()
+    paths.iter().map(|path| (fs::read(path).unwrap(), ConfigFormat::of(path).unwrap())).collect()
 }
 
-fn harmed(rng: &mut Rng, seeds: &[(Vec<u8>, Format)]) -> (String, Format) {
-    let (mut bytes, mut format) = seeds[rng.below(seeds.len())].clone();
+fn harmed(rng: &mut Rng, seeds: &[(Vec<u8>, ConfigFormat)]) -> (String, ConfigFormat) {
+    let (mut bytes, mut format) = seeds[rng.index(seeds.len())].clone();
     // Half of them only a little, so that some are still right.
-    if rng.below(2) == 0 {
-        let at = rng.below(bytes.len());
-        let byte = b"0123456789abcdez *-_/.,"[rng.below(23)];
+    if rng.one_in(2) {
+        let at = rng.index(bytes.len());
+        let byte = rng.pick(b"0123456789abcdez *-_/.,");
         bytes[at] = byte;
         return (String::from_utf8_lossy(&bytes).into_owned(), format);
     }
     for _ in 0..=rng.below(6) {
-        let at = rng.below(bytes.len() + 1);
-        let end = (at + rng.below(40)).min(bytes.len());
+        let at = rng.index(bytes.len() + 1);
+        let end = (at + rng.index(40)).min(bytes.len());
         match rng.below(8) {
             0 => drop(bytes.drain(at..end)),
             1 => {
                 let copy = bytes[at..end].to_vec();
-                let to = rng.below(bytes.len() + 1);
+                let to = rng.index(bytes.len() + 1);
                 bytes.splice(to..to, copy);
             }
             2 => {
-                let (other, _) = &seeds[rng.below(seeds.len())];
-                let from = rng.below(other.len());
-                let part = other[from..(from + rng.below(200)).min(other.len())].to_vec();
+                let (other, _) = &seeds[rng.index(seeds.len())];
+                let from = rng.index(other.len());
+                let part = other[from..(from + rng.index(200)).min(other.len())].to_vec();
                 bytes.splice(at..at, part);
             }
             3 => {
-                let number = rng.next();
+                let number = rng.next_u64();
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte ^= 1 << (number % 8);
                 }
             }
             4 => {
-                let many = PIECES[rng.below(PIECES.len())].repeat(rng.below(100));
+                let many = rng.pick(PIECES).repeat(rng.index(100));
                 bytes.splice(at..at, many.into_bytes());
             }
             5 => bytes.truncate(at),
             _ => {
-                let piece = PIECES[rng.below(PIECES.len())];
+                let piece = rng.pick(PIECES);
                 bytes.splice(at..at, piece.bytes());
             }
         }
     }
-    if rng.below(20) == 0 {
-        format = if format == Format::Yaml { Format::Toml } else { Format::Yaml };
+    if rng.one_in(20) {
+        format = if format == ConfigFormat::Yaml { ConfigFormat::Toml } else { ConfigFormat::Yaml };
     }
     (String::from_utf8_lossy(&bytes).into_owned(), format)
 }
 
-/// The place is one of the text, and what is told fits a line.
-fn check_message(text: &str, message: &Message) {
-    let place = message.place.as_ref().expect("a place");
+/// Checks that the position is in the text, and that the message is a single short line.
+fn check_message(text: &str, message: &ConfigMessage) {
+    let position = message.position.as_ref().expect("a position");
     let lines: Vec<_> = text.split('\n').collect();
-    let line = lines.get(place.line - 1).expect("a line of the text");
-    assert!((1..=line.chars().count() + 1).contains(&place.column), "column {} of {line:?}", place.column);
-    assert!(place.excerpt.chars().count() <= 102 && !place.excerpt.contains(char::is_control));
-    let told = message.to_string();
-    assert!(!told.contains('\n') && told.len() < 4_096, "{told:?}");
+    let line = lines.get(position.line - 1).expect("a line of the text");
+    assert!((1..=line.chars().count() + 1).contains(&position.column), "column {} of {line:?}", position.column);
+    assert!(position.excerpt.chars().count() <= 102 && !position.excerpt.contains(char::is_control));
+    let text_of_message = message.to_string();
+    assert!(!text_of_message.contains('\n') && text_of_message.len() < 4_096, "{text_of_message:?}");
     assert!(!message.expected.is_empty() && !message.found.is_empty());
 }
 
-/// What is read keeps to what the server counts on.
+/// Checks that an accepted file has what the server relies on.
 fn check_config(config: &Config) {
     for entry in &config.policies {
         let name = entry.policy.name();
@@ -194,7 +178,7 @@ fn whatever_comes_is_read_or_refused() {
     let mut read_ones = 0;
     for seed in first..first + inputs {
         let done = catch_unwind(AssertUnwindSafe(|| {
-            let (text, format) = harmed(&mut Rng(seed), &seeds);
+            let (text, format) = harmed(&mut Rng::new(seed), &seeds);
             let read = read_at(&text, format, now);
             assert_eq!(read, read_at(&text, format, now));
             let text = text.strip_prefix('\u{feff}').unwrap_or(&text);

@@ -1,4 +1,4 @@
-//! The policy file from its text to its words. One test program, since each would link everything anew.
+//! The policy file from its text to its messages. It is one test program, because each test program links everything.
 
 #[cfg(test)]
 mod changes;

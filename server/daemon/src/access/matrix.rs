@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Scope, Scopes};
 use crate::resp;
-use crate::resp::commands::table::{Command, every};
+use crate::resp::commands::table::{RespCommand, every};
 use crate::resp::session::Session;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// Commands that need no scope, since they change nothing but their own connection. Any other command without a scope
 /// is a mistake.
@@ -17,7 +17,7 @@ const ANYBODY: &[&str] =
     &["PING", "ECHO", "QUIT", "HELLO", "AUTH", "RESET", "SELECT", "CLIENT", "COMMAND", "READONLY", "READWRITE"];
 
 /// Returns the command with as few arguments as it takes.
-fn call(command: &Command) -> Vec<u8> {
+fn call(command: &RespCommand) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", command.arity.abs());
     // The key, then a policy, then numbers: Tollgate's own commands accept these.
     let arguments = ["user:42", "100/min", "1", "1790000000000000"].into_iter().cycle();
@@ -28,12 +28,12 @@ fn call(command: &Command) -> Vec<u8> {
 }
 
 /// Returns the answer to a command on a connection with these scopes.
-async fn answer(shared: &std::sync::Arc<Shared>, scopes: Scopes, command: &Command) -> String {
+async fn answer(shared: &std::sync::Arc<ServerState>, scopes: Scopes, command: &RespCommand) -> String {
     answer_bytes(shared, scopes, &call(command)).await
 }
 
 /// Returns the answer to the bytes of commands on a connection with these scopes.
-async fn answer_bytes(shared: &std::sync::Arc<Shared>, scopes: Scopes, calls: &[u8]) -> String {
+async fn answer_bytes(shared: &std::sync::Arc<ServerState>, scopes: Scopes, calls: &[u8]) -> String {
     let addr: SocketAddr = "127.0.0.1:7379".parse().unwrap();
     let session = Session::new(1, addr, addr, scopes);
     let (mut client, server) = tokio::io::duplex(1 << 20);
@@ -69,7 +69,7 @@ fn commands_without_a_scope_are_those_that_change_nothing() {
 #[test]
 fn without_a_token_or_with_the_wrong_scopes_every_command_is_refused_and_changes_nothing() {
     run(async {
-        let shared = Shared::for_test();
+        let shared = ServerState::for_test();
         let stats = || shared.engine.home_stats().embedded().unwrap();
         for command in every() {
             let Some(scope) = command.scope else { continue };
@@ -88,7 +88,7 @@ fn without_a_token_or_with_the_wrong_scopes_every_command_is_refused_and_changes
 #[test]
 fn with_the_right_scope_alone_no_command_is_refused_for_it() {
     run(async {
-        let shared = Shared::for_test();
+        let shared = ServerState::for_test();
         for command in every() {
             let scopes = command.scope.map_or(Scopes::NONE, |scope| Scopes::NONE.with(scope));
             let said = answer(&shared, scopes, command).await;
@@ -101,7 +101,7 @@ fn with_the_right_scope_alone_no_command_is_refused_for_it() {
 #[test]
 fn in_a_transaction_every_command_needs_its_scope_too() {
     run(async {
-        let shared = Shared::for_test();
+        let shared = ServerState::for_test();
         let stats = || shared.engine.home_stats().embedded().unwrap();
         for command in every().filter(|command| command.scope.is_some_and(|scope| scope != Scope::Check)) {
             let addr: SocketAddr = "127.0.0.1:7379".parse().unwrap();
@@ -126,7 +126,7 @@ fn in_a_transaction_every_command_needs_its_scope_too() {
 /// which its Redis clients call.
 fn refunds(at: &str) -> Vec<Vec<u8>> {
     let script = tollgate_redis::lua::whole_script("tollgate_refund").unwrap();
-    let versioned = tollgate_redis::lua::Names::Versioned.function("tollgate_refund");
+    let versioned = tollgate_redis::lua::LuaNaming::Versioned.function("tollgate_refund");
     let function = |name| written(&["FCALL", name, "1", "tg:{u}", "5/h", "3", at]);
     let calls = [
         written(&["TG.REFUND", "u", "5/h", "3", at]),
@@ -146,7 +146,7 @@ fn no_way_to_give_back_is_open_without_the_scope_refund() {
         let without = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Refund).fold(Scopes::NONE, Scopes::with);
         let with = Scopes::NONE.with(Scope::Check).with(Scope::Refund);
         for place in 0..refunds("0").len() {
-            let shared = Shared::for_test();
+            let shared = ServerState::for_test();
             let check = written(&["TG.CHECK", "u", "5/h", "COST", "4", "REST"]);
             let charged = answer_bytes(&shared, without, &check).await;
             let at = charged.trim_end().rsplit(':').next().unwrap().to_owned();

@@ -7,8 +7,8 @@
 //! | `tokens.rs` | the tokens of a server, from a file |
 //! | `throttle.rs` | the limit on failed logins |
 //!
-//! A connection begins with what is [free](Access::free) to it. A [login](Access::login) returns what a token allows,
-//! which a front-end adds to what is free, and to nothing else: a second login replaces the first.
+//! A connection begins with what is [free](AccessControl::free) to it. A [login](AccessControl::login) returns what a
+//! token allows, which a front-end adds to what is free, and to nothing else: a second login replaces the first.
 
 mod scope;
 mod throttle;
@@ -28,16 +28,16 @@ use tollgate_kernel::Clock;
 
 use crate::network::is_loopback;
 pub use scope::{Scope, Scopes, ScopesError};
-use throttle::Throttle;
-pub use token::Token;
+use throttle::LoginThrottle;
+pub use token::AccessToken;
 pub use tokens::TokensError;
-pub(crate) use tokens::{Login, Tokens};
-use tollgate_keyspace::{Code, Fault};
-use tollgate_telemetry::log::Log;
+pub(crate) use tokens::{TokenGrant, Tokens};
+use tollgate_keyspace::{Fault, FaultCode};
+use tollgate_telemetry::log::ServerLog;
 
 /// What callers may do without a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Free {
+pub(crate) enum FreeAccess {
     /// On loopback, to check and to read.
     #[default]
     Loopback,
@@ -49,56 +49,56 @@ pub(crate) enum Free {
 
 /// The access control of a server.
 #[derive(Debug)]
-pub(crate) struct Access {
-    free: Free,
+pub(crate) struct AccessControl {
+    free: FreeAccess,
     /// Ports that other machines reach. Nothing is free there, wherever a connection comes from, since proxies connect
     /// from loopback too.
     exposed: Vec<u16>,
     tokens: RwLock<Arc<Tokens>>,
     /// The file that the tokens came from.
     file: Option<PathBuf>,
-    throttle: Throttle,
-    log: Arc<Log>,
+    throttle: LoginThrottle,
+    log: Arc<ServerLog>,
 }
 
-impl Access {
+impl AccessControl {
     /// `exposed` are the ports of listeners off loopback; `file` is the file that `tokens` came from, to read them
     /// again.
     pub(crate) fn new(
-        free: Free,
+        free: FreeAccess,
         exposed: Vec<u16>,
         tokens: Tokens,
         file: Option<PathBuf>,
         clock: Box<dyn Clock>,
-        log: Arc<Log>,
+        log: Arc<ServerLog>,
     ) -> Self {
-        Self { free, exposed, tokens: RwLock::new(Arc::new(tokens)), file, throttle: Throttle::new(clock), log }
+        Self { free, exposed, tokens: RwLock::new(Arc::new(tokens)), file, throttle: LoginThrottle::new(clock), log }
     }
 
     /// Returns what a connection may do before it presents a token.
     pub(crate) fn free(&self, local: SocketAddr, peer: SocketAddr) -> Scopes {
         let inside = is_loopback(local.ip()) && is_loopback(peer.ip()) && !self.exposed.contains(&local.port());
         match self.free {
-            Free::Everything => Scopes::ALL,
-            Free::Loopback if inside => Scopes::FREE,
-            Free::Loopback | Free::Nothing => Scopes::NONE,
+            FreeAccess::Everything => Scopes::ALL,
+            FreeAccess::Loopback if inside => Scopes::FREE,
+            FreeAccess::Loopback | FreeAccess::Nothing => Scopes::NONE,
         }
     }
 
     /// Returns the name of a token and what it allows in addition to what is free. A caller that presented too many
-    /// unknown tokens gets [`Code::Throttled`] for further ones.
-    pub(crate) fn login(&self, token: &[u8], peer: IpAddr) -> Result<Login, Fault> {
+    /// unknown tokens gets [`FaultCode::Throttled`] for further ones.
+    pub(crate) fn login(&self, token: &[u8], peer: IpAddr) -> Result<TokenGrant, Fault> {
         let tokens = Arc::clone(&self.tokens.read().unwrap_or_else(PoisonError::into_inner));
         // A known token is accepted however many unknown ones its neighbours try, so they cannot lock it out.
         tokens.find(token).ok_or_else(|| {
             if let Some(wait) = self.throttle.wait(peer) {
                 let text = format!("too many failed logins from {}; try again in {wait}", Prefix::of(peer));
-                return Fault::new(Code::Throttled, text);
+                return Fault::new(FaultCode::Throttled, text);
             }
             self.throttle.failed(peer);
             self.log.warn("login_failed", &[("peer", &Prefix::of(peer))]);
             // The error names neither a valid token nor the one that was tried.
-            Fault::new(Code::WrongPass, "expected a token that the server was given; this one is not known")
+            Fault::new(FaultCode::WrongPass, "expected a token that the server was given; this one is not known")
         })
     }
 
@@ -128,15 +128,18 @@ impl Access {
 mod tests {
     use super::*;
     use tollgate_kernel::{Micros, Timestamp};
-    use tollgate_memory::Manual;
-    use tollgate_telemetry::log::LogForm;
+    use tollgate_memory::ManualClock;
+    use tollgate_telemetry::log::LogFormat;
 
-    fn access(free: Free, exposed: &[u16]) -> (Access, Token, Manual, std::sync::mpsc::Receiver<String>) {
-        let clock = Manual::at(Timestamp::new(1_790_000_000_000_000).unwrap());
-        let (log, lines) = Log::to_channel(LogForm::Text);
-        let token = Token::make().unwrap();
-        let tokens = Tokens::one(token.hash());
-        let access = Access::new(free, exposed.to_vec(), tokens, None, Box::new(clock.clone()), Arc::new(log));
+    fn access(
+        free: FreeAccess,
+        exposed: &[u16],
+    ) -> (AccessControl, AccessToken, ManualClock, std::sync::mpsc::Receiver<String>) {
+        let clock = ManualClock::at(Timestamp::new(1_790_000_000_000_000).unwrap());
+        let (log, lines) = ServerLog::to_channel(LogFormat::Text);
+        let token = AccessToken::make().unwrap();
+        let tokens = Tokens::single(token.hash());
+        let access = AccessControl::new(free, exposed.to_vec(), tokens, None, Box::new(clock.clone()), Arc::new(log));
         (access, token, clock, lines)
     }
 
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn on_loopback_counting_and_looking_is_free() {
-        let (access, ..) = access(Free::Loopback, &[9_000]);
+        let (access, ..) = access(FreeAccess::Loopback, &[9_000]);
         for (local, peer, scopes) in [
             ("127.0.0.1:7379", "127.0.0.1:50000", Scopes::FREE),
             ("127.0.0.1:7379", "127.9.9.9:50000", Scopes::FREE),
@@ -165,21 +168,21 @@ mod tests {
     #[test]
     fn settings_make_nothing_or_everything_free() {
         let (inside, outside) = ((addr("127.0.0.1:7379"), addr("127.0.0.1:5")), addr("192.0.2.7:5"));
-        let (nothing, ..) = access(Free::Nothing, &[]);
+        let (nothing, ..) = access(FreeAccess::Nothing, &[]);
         assert_eq!(nothing.free(inside.0, inside.1), Scopes::NONE);
-        let (everything, ..) = access(Free::Everything, &[7_379]);
+        let (everything, ..) = access(FreeAccess::Everything, &[7_379]);
         assert_eq!(everything.free(inside.0, outside), Scopes::ALL);
     }
 
     #[test]
     fn a_token_allows_its_scopes_and_another_nothing() {
-        let (access, token, _, lines) = access(Free::Loopback, &[]);
+        let (access, token, _, lines) = access(FreeAccess::Loopback, &[]);
         let peer = addr("127.0.0.1:5").ip();
         assert_eq!(access.login(token.text().as_bytes(), peer).map(|login| login.scopes), Ok(Scopes::ALL));
         let wrong = [&b""[..], b"tg_", &token.text().as_bytes()[1..]];
         for wrong in wrong {
             let fault = access.login(wrong, peer).unwrap_err();
-            assert_eq!((fault.code, fault.text.contains("not known")), (Code::WrongPass, true));
+            assert_eq!((fault.code, fault.text.contains("not known")), (FaultCode::WrongPass, true));
         }
         let said: Vec<String> = lines.try_iter().collect();
         assert_eq!(said.len(), wrong.len());
@@ -190,14 +193,15 @@ mod tests {
     fn tokens_are_read_again_and_a_wrong_file_changes_nothing() {
         let file = std::env::temp_dir().join(format!("tollgate-access-{}", std::process::id()));
         let _ = std::fs::remove_file(&file);
-        let (first, _) = Token::add_to(&file, Scopes::FREE, "first").unwrap();
-        let (log, lines) = Log::to_channel(LogForm::Text);
-        let clock = Box::new(Manual::default());
+        let (first, _) = AccessToken::add_to(&file, Scopes::FREE, "first").unwrap();
+        let (log, lines) = ServerLog::to_channel(LogFormat::Text);
+        let clock = Box::new(ManualClock::default());
         let tokens = Tokens::read(&file).unwrap();
-        let access = Access::new(Free::Nothing, Vec::new(), tokens, Some(file.clone()), clock, Arc::new(log));
+        let access =
+            AccessControl::new(FreeAccess::Nothing, Vec::new(), tokens, Some(file.clone()), clock, Arc::new(log));
         let peer = addr("192.0.2.7:5").ip();
-        let login = |token: &Token| access.login(token.text().as_bytes(), peer).ok().map(|login| login.scopes);
-        let (second, _) = Token::add_to(&file, Scopes::ALL, "second").unwrap();
+        let login = |token: &AccessToken| access.login(token.text().as_bytes(), peer).ok().map(|login| login.scopes);
+        let (second, _) = AccessToken::add_to(&file, Scopes::ALL, "second").unwrap();
         assert_eq!((login(&first), login(&second)), (Some(Scopes::FREE), None));
         let _ = access.reload();
         assert_eq!((login(&first), login(&second)), (Some(Scopes::FREE), Some(Scopes::ALL)));
@@ -219,7 +223,7 @@ mod tests {
 
     #[test]
     fn who_is_wrong_too_often_waits_and_others_do_not() {
-        let (access, token, clock, _lines) = access(Free::Loopback, &[]);
+        let (access, token, clock, _lines) = access(FreeAccess::Loopback, &[]);
         let (guesser, neighbour, other) =
             (addr("[2001:db8::1]:5").ip(), addr("[2001:db8::2]:5").ip(), addr("192.0.2.7:5").ip());
         let scopes = |ip| access.login(token.text().as_bytes(), ip).ok().map(|login| login.scopes);
@@ -228,7 +232,7 @@ mod tests {
         }
         for ip in [guesser, neighbour] {
             let fault = access.login(b"guess", ip).unwrap_err();
-            assert_eq!(fault.code, Code::Throttled);
+            assert_eq!(fault.code, FaultCode::Throttled);
             assert!(fault.text.starts_with("too many failed logins from 2001:db8::/64; try again in "), "{fault}");
             // A known token is not locked out by unknown ones.
             assert_eq!(scopes(ip), Some(Scopes::ALL));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tollgate_telemetry::audit::Who;
+use tollgate_telemetry::audit::CallerIdentity;
 
 /// One permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,11 +73,11 @@ impl Scopes {
     }
 
     /// Returns how the audit log names a caller without a token where these scopes are free.
-    pub(crate) fn who(self) -> Who {
+    pub(crate) fn who(self) -> CallerIdentity {
         match self {
-            Self::ALL => Who::Everybody,
-            Self::NONE => Who::Nobody,
-            _ => Who::Loopback,
+            Self::ALL => CallerIdentity::AuthDisabled,
+            Self::NONE => CallerIdentity::NoToken,
+            _ => CallerIdentity::Loopback,
         }
     }
 

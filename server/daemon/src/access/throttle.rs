@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use tollgate_http::Prefix;
 use tollgate_kernel::{Clock, Micros, Policy, Request};
-use tollgate_memory::{MIN_CAP, Memory, Prepared};
+use tollgate_memory::{MIN_CAP, Memory, MemoryPolicy};
 
 /// The limit on failed logins of one caller.
 const MAX: &str = "5/s";
@@ -14,13 +14,13 @@ const UNKNOWN: Micros = Micros::from_secs(1);
 
 /// Failed logins, counted by the prefix they come from.
 #[derive(Debug)]
-pub(crate) struct Throttle {
+pub(crate) struct LoginThrottle {
     memory: Memory,
     /// Always present; without it, every attempt would be refused.
-    policy: Option<Prepared>,
+    policy: Option<MemoryPolicy>,
 }
 
-impl Throttle {
+impl LoginThrottle {
     pub(crate) fn new(clock: Box<dyn Clock>) -> Self {
         let memory = Memory::with_clock(MIN_CAP, clock);
         let policy = MAX.parse::<Policy>().ok().and_then(|policy| memory.prepare(&policy).ok());

@@ -11,9 +11,9 @@ use subtle::{Choice, ConstantTimeEq};
 use super::Scopes;
 
 /// A token made here. It is shown once and not stored.
-pub struct Token(String);
+pub struct AccessToken(String);
 
-impl Token {
+impl AccessToken {
     /// Returns a new random token.
     pub(crate) fn make() -> std::io::Result<Self> {
         let mut bytes = [0; 32];
@@ -28,32 +28,32 @@ impl Token {
 
     /// Returns its line for a tokens file, without the line end.
     pub(crate) fn line(&self, scopes: Scopes, name: &str) -> String {
-        format!("{scopes} {} {name}", Hash::of(self.0.as_bytes()))
+        format!("{scopes} {} {name}", TokenHash::of(self.0.as_bytes()))
     }
 
-    pub(crate) fn hash(&self) -> Hash {
-        Hash::of(self.0.as_bytes())
+    pub(crate) fn hash(&self) -> TokenHash {
+        TokenHash::of(self.0.as_bytes())
     }
 }
 
 /// Writes a placeholder instead of the token.
-impl fmt::Debug for Token {
+impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
+        f.write_str("AccessToken(…)")
     }
 }
 
 /// The SHA-256 of a token.
 #[derive(Clone, Copy)]
-pub(crate) struct Hash([u8; 32]);
+pub(crate) struct TokenHash([u8; 32]);
 
-impl Hash {
+impl TokenHash {
     pub(crate) fn of(token: &[u8]) -> Self {
         Self(Sha256::digest(token).into())
     }
 
     /// Parses 64 hexadecimal digits.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
         let pairs: &[[u8; 2]; 32] = pairs.try_into().ok()?;
         let mut bytes = [0; 32];
@@ -71,15 +71,15 @@ impl Hash {
 }
 
 /// Writes 64 hexadecimal digits.
-impl fmt::Display for Hash {
+impl fmt::Display for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hash(…)")
+        f.write_str("TokenHash(…)")
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn tokens_are_long_and_never_the_same() {
-        let (one, other) = (Token::make().unwrap(), Token::make().unwrap());
+        let (one, other) = (AccessToken::make().unwrap(), AccessToken::make().unwrap());
         assert_ne!(one.text(), other.text());
         let secret = one.text().strip_prefix("tg_").unwrap();
         assert_eq!(URL_SAFE_NO_PAD.decode(secret).unwrap().len(), 32);
@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn a_hash_is_read_as_it_is_written() {
-        let hash = Hash::of(b"test");
+        let hash = TokenHash::of(b"test");
         let text = hash.to_string();
         assert_eq!(text, "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08");
-        assert!(bool::from(Hash::read(&text).unwrap().is(&hash)));
-        assert!(bool::from(Hash::read(&text.to_uppercase()).unwrap().is(&hash)));
-        assert!(!bool::from(Hash::of(b"Test").is(&hash)));
+        assert!(bool::from(TokenHash::parse(&text).unwrap().is(&hash)));
+        assert!(bool::from(TokenHash::parse(&text.to_uppercase()).unwrap().is(&hash)));
+        assert!(!bool::from(TokenHash::of(b"Test").is(&hash)));
         for wrong in ["", "9f", &text[1..], &format!("{text}0"), &format!("{text}00"), &text.replace('9', "g")] {
-            assert!(Hash::read(wrong).is_none(), "{wrong}");
+            assert!(TokenHash::parse(wrong).is_none(), "{wrong}");
         }
     }
 }

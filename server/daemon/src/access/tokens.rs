@@ -18,8 +18,8 @@ use std::sync::Arc;
 use subtle::ConditionallySelectable;
 use tollgate_kernel::is_word;
 
-use super::token::Hash;
-use super::{Scopes, ScopesError, Token};
+use super::token::TokenHash;
+use super::{AccessToken, Scopes, ScopesError};
 
 /// The largest number of tokens. A login is compared with each of them.
 const MAX: usize = 1_024;
@@ -28,18 +28,18 @@ const MAX_LEN: u64 = 1 << 20;
 
 /// Tokens, known by their hashes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tokens(Vec<Known>);
+pub(crate) struct Tokens(Vec<TokenEntry>);
 
 #[derive(Clone, Debug)]
-struct Known {
+struct TokenEntry {
     scopes: Scopes,
-    hash: Hash,
+    hash: TokenHash,
     name: Arc<str>,
 }
 
 /// A known token that a caller presented.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Login {
+pub(crate) struct TokenGrant {
     /// What the token allows.
     pub(crate) scopes: Scopes,
     /// The name of the token.
@@ -84,8 +84,8 @@ impl std::error::Error for TokensError {}
 
 impl Tokens {
     /// Returns one token that allows everything.
-    pub(crate) fn one(hash: Hash) -> Self {
-        Self(vec![Known { scopes: Scopes::ALL, hash, name: "made-at-start".into() }])
+    pub(crate) fn single(hash: TokenHash) -> Self {
+        Self(vec![TokenEntry { scopes: Scopes::ALL, hash, name: "made-at-start".into() }])
     }
 
     /// Reads a file, all of it or nothing.
@@ -122,12 +122,12 @@ impl Tokens {
             return Err(format!("expected SCOPES SHA256HEX NAME, found {} words", words.len()));
         };
         let scopes: Scopes = scopes.parse().map_err(|error: ScopesError| error.to_string())?;
-        let hash = Hash::read(hash).ok_or("expected the SHA-256 of a token in 64 hexadecimal digits")?;
-        self.judge_name(name)?;
+        let hash = TokenHash::parse(hash).ok_or("expected the SHA-256 of a token in 64 hexadecimal digits")?;
+        self.check_name(name)?;
         if self.0.iter().any(|known| known.hash.is(&hash).into()) {
             return Err(format!("expected a token of its own for {name}, found that of another line"));
         }
-        self.0.push(Known { scopes, hash, name: name.into() });
+        self.0.push(TokenEntry { scopes, hash, name: name.into() });
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Tokens {
     }
 
     /// Checks whether a new token may have this name.
-    fn judge_name(&self, name: &str) -> Result<(), String> {
+    fn check_name(&self, name: &str) -> Result<(), String> {
         if !is_word(name) {
             return Err("expected a name of 1 to 64 letters, digits, - and _".to_owned());
         }
@@ -148,8 +148,8 @@ impl Tokens {
 
     /// Returns what a token allows, and its name; `None` if it is not known. Every hash is compared, so that the time
     /// does not depend on which one matches.
-    pub(crate) fn find(&self, token: &[u8]) -> Option<Login> {
-        let hash = Hash::of(token);
+    pub(crate) fn find(&self, token: &[u8]) -> Option<TokenGrant> {
+        let hash = TokenHash::of(token);
         let (mut scopes, mut found) = (Scopes::NONE.bits(), u32::MAX);
         for (place, known) in (0u32..).zip(&self.0) {
             let is = known.hash.is(&hash);
@@ -157,14 +157,14 @@ impl Tokens {
             found = u32::conditional_select(&found, &place, is);
         }
         let name = Arc::clone(&self.0.get(usize::try_from(found).ok()?)?.name);
-        Some(Login { scopes: Scopes::from_bits(scopes), name }).filter(|login| !login.scopes.is_none())
+        Some(TokenGrant { scopes: Scopes::from_bits(scopes), name }).filter(|login| !login.scopes.is_none())
     }
 }
 
-impl Token {
+impl AccessToken {
     /// Returns a new token, and its line for a tokens file.
     pub fn with_line(scopes: Scopes, name: &str) -> Result<(Self, String), TokensError> {
-        Tokens::default().judge_name(name).map_err(TokensError::Name)?;
+        Tokens::default().check_name(name).map_err(TokensError::Name)?;
         let token = Self::make().map_err(|error| TokensError::Name(format!("cannot make a token: {error}")))?;
         let line = token.line(scopes, name);
         Ok((token, line))
@@ -176,7 +176,7 @@ impl Token {
             Err(TokensError::Read(_, error)) if error.kind() == io::ErrorKind::NotFound => Tokens::default(),
             tokens => tokens?,
         };
-        tokens.judge_name(name).map_err(TokensError::Name)?;
+        tokens.check_name(name).map_err(TokensError::Name)?;
         let (token, line) = Self::with_line(scopes, name)?;
         append(path, &line).map_err(|error| TokensError::Write(path.to_owned(), error))?;
         Ok((token, line))

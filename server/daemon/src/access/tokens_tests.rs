@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::*;
-use crate::access::{Scope, Token};
+use crate::access::{AccessToken, Scope};
 
 /// A file of one test, removed with it.
-struct Written(PathBuf);
+struct TempTokensFile(PathBuf);
 
-impl Written {
+impl TempTokensFile {
     fn new(name: &str, text: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tollgate-tokens-{}-{name}", std::process::id()));
         fs::write(&path, text).unwrap();
@@ -19,7 +19,7 @@ impl Written {
     }
 }
 
-impl Drop for Written {
+impl Drop for TempTokensFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -27,13 +27,13 @@ impl Drop for Written {
 
 #[test]
 fn every_token_of_a_file_allows_its_scopes() {
-    let tokens: Vec<Token> = (0..4).map(|_| Token::make().unwrap()).collect();
+    let tokens: Vec<AccessToken> = (0..4).map(|_| AccessToken::make().unwrap()).collect();
     let scopes = [Scopes::FREE, Scopes::NONE.with(Scope::Check), Scopes::ALL, Scopes::NONE.with(Scope::Admin)];
     let mut text = "# who may what\n\n".to_owned();
     for (number, (token, scopes)) in tokens.iter().zip(scopes).enumerate() {
         text += &format!("  {}\r\n", token.line(scopes, &format!("n{number}")).replace(' ', "\t "));
     }
-    let file = Written::new("scopes", &text);
+    let file = TempTokensFile::new("scopes", &text);
     let read = Tokens::read(&file.0).unwrap();
     assert_eq!(read.len(), 4);
     for (number, (token, scopes)) in tokens.iter().zip(scopes).enumerate() {
@@ -42,13 +42,13 @@ fn every_token_of_a_file_allows_its_scopes() {
     }
     // The hash itself is not accepted as a token.
     assert_eq!(read.find(tokens[0].hash().to_string().as_bytes()), None);
-    assert!(Tokens::read(&Written::new("none", "# nobody\n").0).unwrap().find(b"").is_none());
+    assert!(Tokens::read(&TempTokensFile::new("none", "# nobody\n").0).unwrap().find(b"").is_none());
 }
 
 #[test]
 fn a_wrong_line_is_told_by_its_number_and_not_repeated() {
-    let secret = Token::make().unwrap();
-    let (hash, other) = (secret.hash(), Token::make().unwrap().hash());
+    let secret = AccessToken::make().unwrap();
+    let (hash, other) = (secret.hash(), AccessToken::make().unwrap().hash());
     let good = format!("check {hash} billing\n");
     let token = secret.text();
     for (line, said) in [
@@ -63,7 +63,7 @@ fn a_wrong_line_is_told_by_its_number_and_not_repeated() {
         (format!("check {other} billing"), "expected a name of its own, found billing a second time"),
         (format!("read {hash} other"), "expected a token of its own for other"),
     ] {
-        let file = Written::new("wrong", &format!("# first\n{good}{line}\n"));
+        let file = TempTokensFile::new("wrong", &format!("# first\n{good}{line}\n"));
         let error = Tokens::read(&file.0).unwrap_err().to_string();
         assert!(error.contains(&format!(", line 3: {said}")), "{line}: {error}");
         assert!(!error.contains(token), "{error}");
@@ -72,7 +72,7 @@ fn a_wrong_line_is_told_by_its_number_and_not_repeated() {
 
 #[test]
 fn files_that_others_may_write_are_refused() {
-    let file = Written::new("rights", "# nobody\n");
+    let file = TempTokensFile::new("rights", "# nobody\n");
     for mode in [0o620, 0o602, 0o666] {
         fs::set_permissions(&file.0, Permissions::from_mode(mode)).unwrap();
         let error = Tokens::read(&file.0).unwrap_err().to_string();
@@ -87,18 +87,18 @@ fn files_that_others_may_write_are_refused() {
 fn files_that_are_none_or_too_long_are_refused() {
     let missing = Tokens::read(&PathBuf::from("/nowhere/tokens")).unwrap_err().to_string();
     assert!(missing.starts_with("cannot read the tokens file /nowhere/tokens: "), "{missing}");
-    let long = Written::new("long", &"# so much to say\n".repeat(70_000));
+    let long = TempTokensFile::new("long", &"# so much to say\n".repeat(70_000));
     assert!(Tokens::read(&long.0).unwrap_err().to_string().contains("at most 1048576 bytes"));
-    let lines: String = (0..=MAX).map(|n| format!("check {} n{n}\n", Hash::of(&n.to_be_bytes()))).collect();
-    let many = Written::new("many", &lines);
+    let lines: String = (0..=MAX).map(|n| format!("check {} n{n}\n", TokenHash::of(&n.to_be_bytes()))).collect();
+    let many = TempTokensFile::new("many", &lines);
     assert!(Tokens::read(&many.0).unwrap_err().to_string().contains("at most 1024 tokens, found 1025"));
 }
 
 #[test]
 fn a_token_is_added_to_its_file_and_found_there() {
-    let file = Written::new("added", "# who may what");
-    let (first, _) = Token::add_to(&file.0, Scopes::FREE, "billing").unwrap();
-    let (second, line) = Token::add_to(&file.0, Scopes::ALL, "operator").unwrap();
+    let file = TempTokensFile::new("added", "# who may what");
+    let (first, _) = AccessToken::add_to(&file.0, Scopes::FREE, "billing").unwrap();
+    let (second, line) = AccessToken::add_to(&file.0, Scopes::ALL, "operator").unwrap();
     let text = fs::read_to_string(&file.0).unwrap();
     assert!(
         text.starts_with("# who may what\ncheck,read ") && text.ends_with(&format!(" billing\n{line}\n")),
@@ -106,17 +106,17 @@ fn a_token_is_added_to_its_file_and_found_there() {
     );
     assert!(!text.contains(first.text()) && !text.contains(second.text()));
     let read = Tokens::read(&file.0).unwrap();
-    let found = |token: &Token| read.find(token.text().as_bytes()).map(|login| (login.scopes, login.name));
+    let found = |token: &AccessToken| read.find(token.text().as_bytes()).map(|login| (login.scopes, login.name));
     assert_eq!(found(&first), Some((Scopes::FREE, "billing".into())));
     assert_eq!(found(&second), Some((Scopes::ALL, "operator".into())));
     // Nothing is added that would make the file invalid.
     for name in ["billing", "two words", ""] {
-        assert!(matches!(Token::add_to(&file.0, Scopes::FREE, name), Err(TokensError::Name(_))));
+        assert!(matches!(AccessToken::add_to(&file.0, Scopes::FREE, name), Err(TokensError::Name(_))));
     }
     assert_eq!(fs::read_to_string(&file.0).unwrap(), text);
     fs::write(&file.0, "nonsense\n").unwrap();
-    assert!(matches!(Token::add_to(&file.0, Scopes::FREE, "a"), Err(TokensError::Line(_, 1, _))));
+    assert!(matches!(AccessToken::add_to(&file.0, Scopes::FREE, "a"), Err(TokensError::Line(_, 1, _))));
     fs::remove_file(&file.0).unwrap();
-    Token::add_to(&file.0, Scopes::FREE, "a").unwrap();
+    AccessToken::add_to(&file.0, Scopes::FREE, "a").unwrap();
     assert_eq!(fs::metadata(&file.0).unwrap().permissions().mode() & 0o777, 0o600);
 }

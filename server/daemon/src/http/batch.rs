@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use tollgate_kernel::{Request, Together};
+use tollgate_kernel::{JointDecision, Request};
 
-use super::bodies::{Batch, BatchDecided, Check, ItemDecided};
-use super::call::Call;
-use super::decide::{part_of_check, strange};
-use super::decided::Decided;
-use super::problem::Problem;
-use super::values::Object;
-use crate::shared::Shared;
-use tollgate_engine::{Answer, Ask, Generation, Known, Part, Question, Tells};
+use super::bodies::{BatchBody, BatchItemBody, BatchRequest, CheckRequest};
+use super::call::HttpCall;
+use super::decide::{part_of_check, unexpected_answer};
+use super::decision::DecisionBody;
+use super::problem::HttpProblem;
+use super::values::JsonObject;
+use crate::shared::ServerState;
+use tollgate_engine::{
+    DetailLevel, EngineAnswer, EngineCheck, EnginePolicy, EngineQuestion, PolicyGeneration, QuestionPart,
+};
 use tollgate_keyspace::Fault;
 
 /// The largest number of items.
@@ -19,75 +21,79 @@ pub(super) const MAX_ITEMS: usize = 100;
 /// The largest number of items that are charged all or none.
 const MAX_PARTS: usize = 32;
 
-pub(super) async fn batch(call: &Call<'_>, body: Batch) -> Result<BatchDecided, Problem> {
+pub(super) async fn batch(call: &HttpCall<'_>, body: BatchRequest) -> Result<BatchBody, HttpProblem> {
     let most = if body.all_or_none { MAX_PARTS } else { MAX_ITEMS };
     let count = body.items.len();
     if !(1..=most).contains(&count) {
-        return Err(Problem::wrong(format!("items: expected 1 to {most}, found {count}")));
+        return Err(HttpProblem::bad_request(format!("items: expected 1 to {most}, found {count}")));
     }
-    let items: Vec<Check> = body.items.into_iter().map(|Object(item)| item).collect();
-    if body.all_or_none { together(call, items).await } else { each(call, items).await }
+    let items: Vec<CheckRequest> = body.items.into_iter().map(|JsonObject(item)| item).collect();
+    if body.all_or_none { decide_together(call, items).await } else { decide_each(call, items).await }
 }
 
 /// Charges all items or none. One item that is not valid fails the whole batch.
-async fn together(call: &Call<'_>, items: Vec<Check>) -> Result<BatchDecided, Problem> {
+async fn decide_together(call: &HttpCall<'_>, items: Vec<CheckRequest>) -> Result<BatchBody, HttpProblem> {
     let mut parts = Vec::with_capacity(items.len());
     let generation = Arc::clone(&call.shared.engine.generation());
     for (place, item) in items.iter().enumerate() {
         if item.mode.is_some() {
             let text = format!("items[{place}].mode: expected none where all or none is charged");
-            return Err(Problem::wrong(text));
+            return Err(HttpProblem::bad_request(text));
         }
-        let read = read(call.shared, &generation, item)
+        let parsed = parse_item(call.shared, &generation, item)
             .map_err(|fault| Fault::new(fault.code, format!("items[{place}]: {}", fault.text)))?;
-        parts.push(read.part);
+        parts.push(parsed.part);
     }
-    let question = Question::All(parts);
+    let question = EngineQuestion::All(parts);
     match (call.ask(&question).await?, &question) {
-        (Answer::Together(Together { allowed, retry_after, decisions, .. }, verdicts), Question::All(parts)) => {
+        (
+            EngineAnswer::Together(JointDecision { allowed, retry_after, decisions, .. }, verdicts),
+            EngineQuestion::All(parts),
+        ) => {
             let decided = parts.iter().zip(&decisions).enumerate().map(|(place, (part, decision))| {
-                ItemDecided::Decided(match verdicts.get(place) {
-                    Some(verdict) => Decided::new(&part.known, verdict),
-                    None => Decided::plain(&part.known, decision),
+                BatchItemBody::Decided(match verdicts.get(place) {
+                    Some(verdict) => DecisionBody::new(&part.known, verdict),
+                    None => DecisionBody::plain(&part.known, decision),
                 })
             });
-            Ok(BatchDecided {
+            Ok(BatchBody {
                 allowed: Some(allowed),
                 retry_after_us: Some(retry_after.as_flat()),
                 decisions: decided.collect(),
             })
         }
-        _ => Err(strange()),
+        _ => Err(unexpected_answer()),
     }
 }
 
 /// An item that is well-formed.
-struct Asked {
-    part: Part,
+struct BatchItem {
+    part: QuestionPart,
     request: Request,
 }
 
-impl Asked {
+impl BatchItem {
     /// Returns whether one call may decide both.
-    fn goes_with(&self, known: &Arc<Known>, request: &Request) -> bool {
+    fn is_alike(&self, known: &Arc<EnginePolicy>, request: &Request) -> bool {
         Arc::ptr_eq(&self.part.known, known) && self.request == *request
     }
 }
 
-fn read(shared: &Shared, generation: &Generation, item: &Check) -> Result<Asked, Fault> {
+fn parse_item(shared: &ServerState, generation: &PolicyGeneration, item: &CheckRequest) -> Result<BatchItem, Fault> {
     let part = part_of_check(shared, generation, item)?;
     let request = Request { mode: item.mode.map(Into::into), ..Request::cost(part.cost) };
-    Ok(Asked { part, request })
+    Ok(BatchItem { part, request })
 }
 
 /// Decides each item by itself, in order; adjacent items with the same policy and request are decided by one call.
-async fn each(call: &Call<'_>, items: Vec<Check>) -> Result<BatchDecided, Problem> {
+async fn decide_each(call: &HttpCall<'_>, items: Vec<CheckRequest>) -> Result<BatchBody, HttpProblem> {
     let shared = call.shared;
     call.trace(|span| span.set("tollgate.batch_size", items.len()));
     let generation = Arc::clone(&shared.engine.generation());
-    let asked: Vec<Result<Asked, Fault>> = items.iter().map(|item| read(shared, &generation, item)).collect();
-    let mut decisions = Vec::with_capacity(asked.len());
-    let mut rest = asked.as_slice();
+    let parsed: Vec<Result<BatchItem, Fault>> =
+        items.iter().map(|item| parse_item(shared, &generation, item)).collect();
+    let mut decisions = Vec::with_capacity(parsed.len());
+    let mut rest = parsed.as_slice();
     while let Some(first) = rest.first() {
         let first = match first {
             Ok(first) => first,
@@ -99,35 +105,35 @@ async fn each(call: &Call<'_>, items: Vec<Check>) -> Result<BatchDecided, Proble
         };
         let alike = rest.iter().map_while(|next| {
             let next = next.as_ref().ok()?;
-            next.goes_with(&first.part.known, &first.request).then_some(next.part.key.as_slice())
+            next.is_alike(&first.part.known, &first.request).then_some(next.part.key.as_slice())
         });
         let keys: Vec<&[u8]> = alike.collect();
         decide(shared, first, &keys, &mut decisions).await;
         rest = rest.get(keys.len()..).unwrap_or_default();
     }
-    Ok(BatchDecided { allowed: None, retry_after_us: None, decisions })
+    Ok(BatchBody { allowed: None, retry_after_us: None, decisions })
 }
 
-async fn decide(shared: &Shared, asked: &Asked, keys: &[&[u8]], into: &mut Vec<ItemDecided>) {
-    let known = &asked.part.known;
+async fn decide(shared: &ServerState, item: &BatchItem, keys: &[&[u8]], into: &mut Vec<BatchItemBody>) {
+    let known = &item.part.known;
     if known.rules.is_some() {
         // Each key is asked separately, since its answer names the rule that decided.
         for key in keys {
-            let part = Part { known: Arc::clone(known), key: key.to_vec(), cost: asked.part.cost };
-            let ask = Ask { part, mode: asked.request.mode, peek: false, tells: Tells::Rest };
-            into.push(match shared.engine.answer(&Question::Check(ask)).await {
-                Ok(Answer::Decided(verdict)) => ItemDecided::Decided(Decided::new(known, &verdict)),
-                Ok(_) => ItemDecided::Failed { error: strange() },
+            let part = QuestionPart { known: Arc::clone(known), key: key.to_vec(), cost: item.part.cost };
+            let ask = EngineCheck { part, mode: item.request.mode, peek: false, detail: DetailLevel::Rest };
+            into.push(match shared.engine.answer(&EngineQuestion::Check(ask)).await {
+                Ok(EngineAnswer::Decided(verdict)) => BatchItemBody::Decided(DecisionBody::new(known, &verdict)),
+                Ok(_) => BatchItemBody::Failed { error: unexpected_answer() },
                 Err(fault) => failed(fault),
             });
         }
         return;
     }
     let mut decisions = Vec::with_capacity(keys.len());
-    match shared.engine.check_many(known, keys, &asked.request, &mut decisions).await {
+    match shared.engine.check_many(known, keys, &item.request, &mut decisions).await {
         Ok(()) => {
-            let decided = decisions.iter().map(|decision| Decided::plain(known, decision));
-            into.extend(decided.map(ItemDecided::Decided));
+            let decided = decisions.iter().map(|decision| DecisionBody::plain(known, decision));
+            into.extend(decided.map(BatchItemBody::Decided));
         }
         Err(error) => {
             let fault = Fault::from(error);
@@ -136,6 +142,6 @@ async fn decide(shared: &Shared, asked: &Asked, keys: &[&[u8]], into: &mut Vec<I
     }
 }
 
-fn failed(fault: Fault) -> ItemDecided {
-    ItemDecided::Failed { error: fault.into() }
+fn failed(fault: Fault) -> BatchItemBody {
+    BatchItemBody::Failed { error: fault.into() }
 }

@@ -1,41 +1,43 @@
 //! The bodies of requests and answers, as JSON. The document at `/openapi.json` is generated from these types, and from
-//! those of `decided.rs` and `because.rs`.
+//! those of `decision.rs` and `reason.rs`.
 
 use serde::{Deserialize, Serialize};
 use tollgate_kernel::{Cost, Mode};
 use utoipa::ToSchema;
 
-use super::because::Because;
-use super::decided::Decided;
-use super::parts::Parts;
-use super::problem::Problem;
-use super::values::{Object, Whole, given};
-use tollgate_engine::usage::Used;
+use super::decision::DecisionBody;
+use super::parts::KeyParts;
+use super::problem::HttpProblem;
+use super::reason::ReasonBody;
+use super::values::{JsonObject, WholeNumber, non_null};
+use tollgate_engine::usage::UsageRecord;
 
-/// Declares the bodies of requests about a key under a policy: the fields that all of them have, and their own.
+/// Declares the bodies of requests about a key under a policy: the fields that all of them have, and their own. The
+/// second name is that of the schema in the OpenAPI document.
 macro_rules! key_bodies {
-    ($($(#[$doc:meta])* $name:ident { $($own:tt)* })*) => {$(
+    ($($(#[$doc:meta])* $name:ident as $schema:ident { $($own:tt)* })*) => {$(
         $(#[$doc])*
         #[derive(Debug, Deserialize, ToSchema)]
         #[serde(deny_unknown_fields)]
+        #[schema(as = $schema)]
         pub(super) struct $name {
             /// The key as text: 1 to 512 bytes. At most one of this, key_base64 and parts.
-            #[serde(default, deserialize_with = "given")]
+            #[serde(default, deserialize_with = "non_null")]
             #[schema(value_type = String, required = false, min_length = 1, max_length = 512, format = "tollgate-key", example = "user:42")]
             pub(super) key: Option<String>,
             /// The key as any bytes, in base64.
-            #[serde(default, deserialize_with = "given")]
+            #[serde(default, deserialize_with = "non_null")]
             #[schema(value_type = String, required = false, min_length = 2, max_length = 684, format = "byte")]
             pub(super) key_base64: Option<String>,
             /// What the key is made of, where the policy says so: each part by its name, such as {"user": "42"}.
-            #[serde(default, deserialize_with = "given")]
+            #[serde(default, deserialize_with = "non_null")]
             #[schema(value_type = BTreeMap<String, String>, required = false)]
-            pub(super) parts: Option<Parts>,
+            pub(super) parts: Option<KeyParts>,
             /// The limits, such as 100/min, or the name of a policy of this server.
             #[schema(min_length = 1, max_length = 4096, format = "tollgate-policy", example = "100/min")]
             pub(super) policy: String,
             /// The policy name that the state is filed under; policies of one name share what they counted.
-            #[serde(default, deserialize_with = "given")]
+            #[serde(default, deserialize_with = "non_null")]
             #[schema(value_type = String, required = false, pattern = "^[A-Za-z0-9_-]{1,64}$", format = "tollgate-name")]
             pub(super) name: Option<String>,
             $($own)*
@@ -45,38 +47,38 @@ macro_rules! key_bodies {
 
 key_bodies! {
     /// A request to decide.
-    Check {
-        /// How many units; 1 if it is not said.
-        #[serde(default, deserialize_with = "given")]
+    CheckRequest as Check {
+        /// How many units; 1 if absent.
+        #[serde(default, deserialize_with = "non_null")]
         #[schema(schema_with = whole, required = false)]
-        pub(super) cost: Option<Whole>,
+        pub(super) cost: Option<WholeNumber>,
         /// What becomes of a request that does not fit as a whole.
-        #[serde(default, deserialize_with = "given")]
+        #[serde(default, deserialize_with = "non_null")]
         #[schema(value_type = ModeName, required = false)]
         pub(super) mode: Option<ModeName>,
     }
 
     /// A key to forget.
-    Reset {}
+    ResetRequest as Reset {}
 
     /// Units to give back.
-    Refund {
+    RefundRequest as Refund {
         /// How many units were charged and are not needed.
         #[schema(schema_with = whole)]
-        pub(super) units: Whole,
+        pub(super) units: WholeNumber,
         /// When: at_us of the decision that charged them.
         #[schema(schema_with = whole)]
-        pub(super) at_us: Whole,
+        pub(super) at_us: WholeNumber,
     }
 
     /// A policy to explain, and perhaps what it would decide for a key.
-    Explain {
-        /// How many units; 1 if it is not said.
-        #[serde(default, deserialize_with = "given")]
+    ExplainRequest as Explain {
+        /// How many units; 1 if absent.
+        #[serde(default, deserialize_with = "non_null")]
         #[schema(schema_with = whole, required = false)]
-        pub(super) cost: Option<Whole>,
+        pub(super) cost: Option<WholeNumber>,
         /// What becomes of a request that does not fit as a whole.
-        #[serde(default, deserialize_with = "given")]
+        #[serde(default, deserialize_with = "non_null")]
         #[schema(value_type = ModeName, required = false)]
         pub(super) mode: Option<ModeName>,
     }
@@ -85,10 +87,11 @@ key_bodies! {
 /// Several requests to decide.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Batch {
+#[schema(as = Batch)]
+pub(super) struct BatchRequest {
     /// The requests, decided in order: 1 to 100, or 1 to 32 if all or none.
-    #[schema(min_items = 1, max_items = 100, value_type = Vec<Check>)]
-    pub(super) items: Vec<Object<Check>>,
+    #[schema(min_items = 1, max_items = 100, value_type = Vec<CheckRequest>)]
+    pub(super) items: Vec<JsonObject<CheckRequest>>,
     /// Whether all are charged or none is. Items then have no mode, and no two the same key and policy.
     #[serde(default)]
     pub(super) all_or_none: bool,
@@ -118,26 +121,29 @@ impl From<ModeName> for Mode {
 
 /// Returns the schema of a whole number, for fields that are optional.
 fn whole() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-    <Whole as utoipa::PartialSchema>::schema()
+    <WholeNumber as utoipa::PartialSchema>::schema()
 }
 
 /// It is forgotten.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ResetDone {
+#[schema(as = ResetDone)]
+pub(super) struct ResetBody {
     /// Always true.
     pub(super) reset: bool,
 }
 
 /// Units given back.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Refunded {
+#[schema(as = Refunded)]
+pub(super) struct RefundBody {
     /// How many of them were still held.
     pub(super) refunded: u64,
 }
 
 /// A policy in words.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Explained {
+#[schema(as = Explained)]
+pub(super) struct ExplanationBody {
     /// The policy as it is written in full.
     pub(super) policy: String,
     /// What it promises, a line a fact.
@@ -147,10 +153,10 @@ pub(super) struct Explained {
     pub(super) generation: Option<u64>,
     /// What would be decided now, if a key was given; nothing is charged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) now: Option<Decided>,
+    pub(super) now: Option<DecisionBody>,
     /// Why the key is decided so, if one was given and the policy is one of those in use.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) because: Option<Because>,
+    pub(super) because: Option<ReasonBody>,
     /// What the key used of the policy so far, if a key was given and the policy keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage: Option<KeyUsage>,
@@ -159,7 +165,7 @@ pub(super) struct Explained {
 /// What a key used of a policy.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct KeyUsage {
-    /// Decisions; peeks are none.
+    /// Decisions, without peeks.
     requests: u64,
     /// Of these, those that were refused.
     refused: u64,
@@ -171,41 +177,43 @@ pub(super) struct KeyUsage {
     last_us: u64,
 }
 
-impl From<Used> for KeyUsage {
-    fn from(used: Used) -> Self {
-        let Used { requests, refused, units, first, last } = used;
+impl From<UsageRecord> for KeyUsage {
+    fn from(used: UsageRecord) -> Self {
+        let UsageRecord { requests, refused, units, first, last } = used;
         Self { requests, refused, units, first_us: first.get(), last_us: last.get() }
     }
 }
 
 /// Decisions in the order of the items.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct BatchDecided {
-    /// Whether all passed; told only if it was all or none.
+#[schema(as = BatchDecided)]
+pub(super) struct BatchBody {
+    /// Whether all passed; present only if `all_or_none` is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) allowed: Option<bool>,
-    /// The wait of the whole; told only if it was all or none.
+    /// The wait of the whole; present only if `all_or_none` is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = -1)]
     pub(super) retry_after_us: Option<i64>,
     /// A decision each, or why there is none.
-    pub(super) decisions: Vec<ItemDecided>,
+    pub(super) decisions: Vec<BatchItemBody>,
 }
 
 /// A decision, or why there is none.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(super) enum ItemDecided {
+#[schema(as = ItemDecided)]
+pub(super) enum BatchItemBody {
     /// The decision.
-    Decided(Decided),
-    /// The item was wrong, or nobody decided it.
+    Decided(DecisionBody),
+    /// The item was wrong, or could not be decided.
     Failed {
         /// Why.
-        error: Problem,
+        error: HttpProblem,
     },
 }
 
 /// Returns the cost that was given, or one unit.
-pub(super) fn cost(cost: Option<Whole>) -> Cost {
-    cost.map_or(Cost::ONE, Whole::cost)
+pub(super) fn cost(cost: Option<WholeNumber>) -> Cost {
+    cost.map_or(Cost::ONE, WholeNumber::cost)
 }

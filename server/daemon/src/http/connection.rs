@@ -15,14 +15,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use super::pace::{Pace, Paced, Phase};
-use super::problem::Problem;
+use super::phase::{Phase, PhaseTracker, PhasedStream};
+use super::problem::HttpProblem;
 use super::routes;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use tollgate_telemetry::audit::FrontEnd;
 
 /// The most bytes that a connection reads ahead: the longest head.
-const READ_MOST: usize = 16 << 10;
+const MAX_READ: usize = 16 << 10;
 
 /// The last second that a `Date` field can express: the end of the year 9999.
 const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
@@ -33,7 +33,7 @@ fn has_date(now: SystemTime) -> bool {
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, peer: SocketAddr, local: SocketAddr)
+pub(crate) async fn serve<S>(shared: Arc<ServerState>, stream: S, peer: SocketAddr, local: SocketAddr)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -42,31 +42,31 @@ where
         return refuse_without_date(&shared, stream).await;
     }
     let limits = &shared.http.limits;
-    let pace = Pace::new(Arc::clone(&shared.buffers));
+    let phases = PhaseTracker::new(Arc::clone(&shared.buffers));
     let service = service_fn(|request| {
-        pace.enter(Phase::Request);
-        let (shared, pace) = (&shared, &pace);
+        phases.enter(Phase::Request);
+        let (shared, phases) = (&shared, &phases);
         async move {
             let reserved = routes::is_reserved(request.uri().path());
             let mut response = routes::answer(shared, request, peer, local).await;
-            if !pace.answers(response.body().size_hint().lower() as usize, reserved) {
+            if !phases.reserve_answer(response.body().size_hint().lower() as usize, reserved) {
                 response = routes::no_room(shared);
             }
-            pace.enter(Phase::Writing);
+            phases.enter(Phase::Writing);
             Ok::<_, Infallible>(response)
         }
     });
     let connection = http1::Builder::new()
         .max_headers(limits.fields)
         .max_header_size(limits.head_bytes)
-        .max_buf_size(READ_MOST)
+        .max_buf_size(MAX_READ)
         .header_read_timeout(None)
-        .serve_connection(TokioIo::new(Paced { stream, pace: &pace }), service);
+        .serve_connection(TokioIo::new(PhasedStream { stream, phases: &phases }), service);
     let mut connection = pin!(connection);
     let mut leaving = shared.leaving.clone();
     let mut stop = pin!(leaving.wait_for(|stop| *stop));
     let mut ends = false;
-    let mut timer = pin!(tokio::time::sleep_until(pace.deadline(limits)));
+    let mut timer = pin!(tokio::time::sleep_until(phases.deadline(limits)));
     // However the connection ended, there is nowhere left to report it.
     poll_fn(|context| {
         // The clock may have been set since the connection began.
@@ -84,12 +84,12 @@ where
             }
         }
         // Deadlines mostly move later: a timer that fires early is reset then, and not at every request.
-        let deadline = pace.deadline(limits);
+        let deadline = phases.deadline(limits);
         if deadline < timer.deadline() {
             timer.as_mut().reset(deadline);
         }
         while timer.as_mut().poll(context).is_ready() {
-            let deadline = pace.deadline(limits);
+            let deadline = phases.deadline(limits);
             if deadline <= tokio::time::Instant::now() {
                 return Poll::Ready(());
             }
@@ -101,9 +101,9 @@ where
 }
 
 /// Answers, without hyper, that the clock of the machine is wrong, and closes the connection.
-async fn refuse_without_date<S: AsyncWrite + Unpin>(shared: &Shared, mut stream: S) {
+async fn refuse_without_date<S: AsyncWrite + Unpin>(shared: &ServerState, mut stream: S) {
     let text = "expected the clock of the server's machine between the years 1970 and 9999";
-    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, text);
+    let problem = HttpProblem::new(StatusCode::SERVICE_UNAVAILABLE, text);
     shared.metrics.http_error(problem.status);
     let body = serde_json::to_vec(&problem).unwrap_or_default();
     let head = format!(
@@ -134,7 +134,7 @@ mod tests {
     async fn a_clock_without_a_date_is_told() {
         use tokio::io::AsyncReadExt;
         let (mut client, server) = tokio::io::duplex(4_096);
-        refuse_without_date(&Shared::for_test(), server).await;
+        refuse_without_date(&ServerState::for_test(), server).await;
         let mut told = String::new();
         client.read_to_string(&mut told).await.unwrap();
         assert!(told.starts_with("HTTP/1.1 503 Service Unavailable\r\n") && told.contains("1970 and 9999"), "{told}");

@@ -5,11 +5,11 @@ use serde::Serialize;
 use tollgate_config::{Override, Pattern};
 use utoipa::ToSchema;
 
-use super::because::{Candidate, Overridden};
-use super::call::Call;
-use super::problem::Problem;
+use super::call::HttpCall;
+use super::problem::HttpProblem;
 use super::query::parameters;
-use tollgate_engine::Known;
+use super::reason::{CandidateBody, OverrideBody};
+use tollgate_engine::EnginePolicy;
 use tollgate_keyspace::quoted;
 
 /// The largest number of policies in one answer.
@@ -19,7 +19,8 @@ const MAX_ENTRIES: usize = 20;
 
 /// The policies that have names.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Listed {
+#[schema(as = Listed)]
+pub(super) struct PolicyList {
     /// The number of the policies in use; each change of the file has its own.
     generation: u64,
     /// How many there are.
@@ -55,12 +56,12 @@ pub(super) struct NamedPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     overrides: Option<OverrideList>,
-    /// Whether it refuses nobody.
+    /// Whether it is in shadow mode: it refuses no request.
     shadow: bool,
     /// Limits that are tried beside the live ones, and what they would have decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
-    candidate: Option<Candidate>,
+    candidate: Option<CandidateBody>,
     /// When keys are banned, and for how long.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
@@ -90,17 +91,17 @@ pub(super) struct OverrideList {
     /// How many there are.
     count: usize,
     /// The first of them.
-    entries: Vec<Overridden>,
+    entries: Vec<OverrideBody>,
 }
 
-pub(super) fn policies(call: &Call<'_>) -> Result<Listed, Problem> {
+pub(super) fn policies(call: &HttpCall<'_>) -> Result<PolicyList, HttpProblem> {
     let [name, after] = parameters(call.parts.uri.query(), ["name", "after"])?;
     let generation = call.shared.engine.generation();
     let (all, number) = (&generation.listed, generation.number);
     let place = |name: &str| {
         let place = all.iter().position(|known| known.policy.name() == name);
         let text = || format!("expected the name of a policy, found {}", quoted(name.as_bytes()));
-        place.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, text()))
+        place.ok_or_else(|| HttpProblem::new(StatusCode::NOT_FOUND, text()))
     };
     let (from, most, entries) = match (&name, &after) {
         (Some(name), Some(after)) => {
@@ -111,18 +112,18 @@ pub(super) fn policies(call: &Call<'_>) -> Result<Listed, Problem> {
         (None, Some(after)) => (place(after)? + 1, MAX_POLICIES, MAX_ENTRIES),
         (None, None) => (0, MAX_POLICIES, MAX_ENTRIES),
     };
-    let told = all.iter().skip(from).take(most).map(|known| tell(known, entries));
-    Ok(Listed { generation: number, count: all.len(), policies: told.collect() })
+    let policies = all.iter().skip(from).take(most).map(|known| named_policy(known, entries));
+    Ok(PolicyList { generation: number, count: all.len(), policies: policies.collect() })
 }
 
-fn tell(known: &Known, most: usize) -> NamedPolicy {
+fn named_policy(known: &EnginePolicy, most: usize) -> NamedPolicy {
     let entry = known.entry.as_deref();
     let keys = |list: &[Pattern]| {
         let entries = list.iter().take(most).map(Pattern::to_string).collect();
         (!list.is_empty()).then_some(KeyList { count: list.len(), entries })
     };
     let overrides = |list: &[Override]| {
-        let entries = list.iter().take(most).map(Overridden::new).collect();
+        let entries = list.iter().take(most).map(OverrideBody::new).collect();
         (!list.is_empty()).then_some(OverrideList { count: list.len(), entries })
     };
     let rules = known.rules.as_deref();
@@ -138,7 +139,7 @@ fn tell(known: &Known, most: usize) -> NamedPolicy {
         shadow: entry.is_some_and(|entry| entry.shadow),
         candidate: rules
             .and_then(|rules| rules.candidate())
-            .map(|candidate| Candidate::new(candidate.known.policy.to_string(), candidate.flips())),
+            .map(|candidate| CandidateBody::new(candidate.known.policy.to_string(), candidate.flips())),
         ban: entry.and_then(|entry| entry.ban).map(|ban| ban.to_string()),
         usage: entry.is_some_and(|entry| entry.usage),
         alerts: entry.map_or_else(Vec::new, |entry| entry.alerts.clone()),

@@ -3,12 +3,12 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `front.rs` | the state that connections share: the bounds; the host names of this server |
-//! | `connection.rs`, `pace.rs` | one connection to its end; how long each part of it may take |
+//! | `shared.rs` | the state that connections share: the bounds; the host names of this server |
+//! | `connection.rs`, `phase.rs` | one connection to its end; how long each part of it may take |
 //! | `routes.rs` | every route: its method, path, scope and handler |
 //! | `call.rs` | a request on its way to a route: host, login, body |
 //! | `bodies.rs`, `values.rs` | the bodies of requests and answers, as JSON |
-//! | `decided.rs`, `because.rs` | a decision, and the reasons for it |
+//! | `decision.rs`, `reason.rs` | a decision, and the reasons for it |
 //! | `problem.rs` | errors, as RFC 9457 words them |
 //! | `decide.rs`, `batch.rs` | check, peek, reset, refund, explain; many at once |
 //! | `parts.rs`, `path.rs` | keys that are made of parts; paths in their normal form |
@@ -18,22 +18,22 @@
 //! | `openapi.rs` | the document, generated from the routes and the types |
 
 mod batch;
-mod because;
 mod bodies;
 mod call;
 mod connection;
 mod decide;
-mod decided;
-mod front;
+mod decision;
 mod gate;
 mod listing;
 mod openapi;
-mod pace;
 mod parts;
 mod path;
+mod phase;
 mod problem;
 mod query;
+mod reason;
 mod routes;
+mod shared;
 mod state;
 mod values;
 
@@ -41,5 +41,5 @@ mod values;
 mod tests;
 
 pub(crate) use connection::serve;
-pub(crate) use front::Front;
 pub(crate) use routes::ROUTES;
+pub(crate) use shared::HttpState;

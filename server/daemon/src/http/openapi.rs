@@ -7,14 +7,15 @@ use serde_json::{Map, Value, json};
 use tollgate_kernel::EXACT;
 use utoipa::openapi::ComponentsBuilder;
 
-use super::because::{Because, Candidate, KeyBan, Overridden};
 use super::bodies::{
-    Batch, BatchDecided, Check, Explain, Explained, ItemDecided, KeyUsage, ModeName, Refund, Refunded, Reset, ResetDone,
+    BatchBody, BatchItemBody, BatchRequest, CheckRequest, ExplainRequest, ExplanationBody, KeyUsage, ModeName,
+    RefundBody, RefundRequest, ResetBody, ResetRequest,
 };
-use super::decided::{Decided, LimitPart, RuleName, SourceName};
-use super::listing::{KeyList, Listed, NamedPolicy, OverrideList};
-use super::problem::Problem;
-use super::routes::{Methods, ROUTES, Route, Run};
+use super::decision::{DecisionBody, LimitBody, RuleName, SourceName};
+use super::listing::{KeyList, NamedPolicy, OverrideList, PolicyList};
+use super::problem::HttpProblem;
+use super::reason::{CandidateBody, KeyBan, OverrideBody, ReasonBody};
+use super::routes::{Endpoint, Methods, ROUTES, Route};
 
 /// Returns the document.
 pub(super) fn text() -> Bytes {
@@ -47,31 +48,31 @@ fn document() -> Value {
 
 fn components() -> Value {
     let components = ComponentsBuilder::new()
-        .schema_from::<Check>()
-        .schema_from::<Reset>()
-        .schema_from::<Refund>()
-        .schema_from::<Explain>()
-        .schema_from::<Batch>()
+        .schema_from::<CheckRequest>()
+        .schema_from::<ResetRequest>()
+        .schema_from::<RefundRequest>()
+        .schema_from::<ExplainRequest>()
+        .schema_from::<BatchRequest>()
         .schema_from::<ModeName>()
-        .schema_from::<Decided>()
-        .schema_from::<LimitPart>()
+        .schema_from::<DecisionBody>()
+        .schema_from::<LimitBody>()
         .schema_from::<SourceName>()
         .schema_from::<RuleName>()
-        .schema_from::<ResetDone>()
-        .schema_from::<Refunded>()
-        .schema_from::<Explained>()
-        .schema_from::<Because>()
-        .schema_from::<Overridden>()
+        .schema_from::<ResetBody>()
+        .schema_from::<RefundBody>()
+        .schema_from::<ExplanationBody>()
+        .schema_from::<ReasonBody>()
+        .schema_from::<OverrideBody>()
         .schema_from::<KeyBan>()
-        .schema_from::<Candidate>()
+        .schema_from::<CandidateBody>()
         .schema_from::<KeyUsage>()
-        .schema_from::<BatchDecided>()
-        .schema_from::<ItemDecided>()
-        .schema_from::<Listed>()
+        .schema_from::<BatchBody>()
+        .schema_from::<BatchItemBody>()
+        .schema_from::<PolicyList>()
         .schema_from::<NamedPolicy>()
         .schema_from::<KeyList>()
         .schema_from::<OverrideList>()
-        .schema_from::<Problem>()
+        .schema_from::<HttpProblem>()
         .build();
     let mut components = serde_json::to_value(components).unwrap_or_default();
     // The relation between fields, which the types do not express.
@@ -110,47 +111,48 @@ fn operation(route: &Route, method: &str) -> Value {
         // An empty requirement makes the token optional.
         operation["security"] = if free { json!([{"token": []}, {}]) } else { json!([{"token": []}]) };
     }
-    if let Some(schema) = asked(route.run) {
-        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": by(schema)}}});
+    if let Some(schema) = request_schema(route.handler) {
+        operation["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": reference(schema)}}});
     }
-    match route.run {
-        Run::Gate => operation["parameters"] = gate_parameters(),
-        Run::Policies => operation["parameters"] = policies_parameters(),
+    match route.handler {
+        Endpoint::Gate => operation["parameters"] = gate_parameters(),
+        Endpoint::Policies => operation["parameters"] = policies_parameters(),
         _ => {}
     }
     operation
 }
 
-fn by(schema: &str) -> Value {
+fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-fn asked(run: Run) -> Option<&'static str> {
-    Some(match run {
-        Run::Check | Run::Peek => "Check",
-        Run::Reset => "Reset",
-        Run::Refund => "Refund",
-        Run::Explain => "Explain",
-        Run::Batch => "Batch",
+fn request_schema(handler: Endpoint) -> Option<&'static str> {
+    Some(match handler {
+        Endpoint::Check | Endpoint::Peek => "Check",
+        Endpoint::Reset => "Reset",
+        Endpoint::Refund => "Refund",
+        Endpoint::Explain => "Explain",
+        Endpoint::Batch => "Batch",
         _ => return None,
     })
 }
 
 fn responses(route: &Route) -> Value {
-    let content = match route.run {
-        Run::Check | Run::Peek => json!({"application/json": {"schema": by("Decided")}}),
-        Run::Reset => json!({"application/json": {"schema": by("ResetDone")}}),
-        Run::Refund => json!({"application/json": {"schema": by("Refunded")}}),
-        Run::Explain => json!({"application/json": {"schema": by("Explained")}}),
-        Run::Batch => json!({"application/json": {"schema": by("BatchDecided")}}),
-        Run::Policies => json!({"application/json": {"schema": by("Listed")}}),
-        Run::OpenApi => json!({"application/json": {"schema": {"type": "object"}}}),
-        Run::Metrics => json!({
+    let content = match route.handler {
+        Endpoint::Check | Endpoint::Peek => json!({"application/json": {"schema": reference("Decided")}}),
+        Endpoint::Reset => json!({"application/json": {"schema": reference("ResetDone")}}),
+        Endpoint::Refund => json!({"application/json": {"schema": reference("Refunded")}}),
+        Endpoint::Explain => json!({"application/json": {"schema": reference("Explained")}}),
+        Endpoint::Batch => json!({"application/json": {"schema": reference("BatchDecided")}}),
+        Endpoint::Policies => json!({"application/json": {"schema": reference("Listed")}}),
+        Endpoint::OpenApi => json!({"application/json": {"schema": {"type": "object"}}}),
+        Endpoint::Metrics => json!({
             "text/plain": {"schema": {"type": "string"}},
             "application/openmetrics-text": {"schema": {"type": "string"}},
         }),
-        Run::Health | Run::Ready => json!({"text/plain": {"schema": {"type": "string"}}}),
-        Run::Gate => Value::Null,
+        Endpoint::Health | Endpoint::Ready => json!({"text/plain": {"schema": {"type": "string"}}}),
+        Endpoint::Gate => Value::Null,
     };
     let mut responses = json!({"200": {"description": "The answer."}});
     if content.is_null() {
@@ -161,7 +163,7 @@ fn responses(route: &Route) -> Value {
     }
     responses["431"] = json!({"description": "The head is too large, or has too many fields."});
     for (status, why) in failures(route) {
-        let content = json!({"application/problem+json": {"schema": by("Problem")}});
+        let content = json!({"application/problem+json": {"schema": reference("Problem")}});
         responses[status] = json!({"description": why, "content": content});
     }
     responses
@@ -169,9 +171,9 @@ fn responses(route: &Route) -> Value {
 
 /// Returns the error statuses of a route.
 fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
-    let unavailable = match route.run {
-        Run::Ready => "The server is about to end, or too many requests are in hand.",
-        _ => "Too many requests are in hand, or the store behind the server does not answer.",
+    let unavailable = match route.handler {
+        Endpoint::Ready => "The server is about to end, or too many requests are being handled.",
+        _ => "Too many requests are being handled, or the store behind the server does not answer.",
     };
     let mut failures = vec![
         ("400", "The request is wrong: the detail says what was expected."),
@@ -184,10 +186,10 @@ fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
             .push(("403", "The token lacks the scope; at the gate, a limit refuses, or a page of another site asks."));
         failures.push(("429", "Too many wrong tokens, or a limit refuses at the gate."));
     }
-    if route.run == Run::Policies {
+    if route.handler == Endpoint::Policies {
         failures.push(("404", "No policy has that name."));
     }
-    if asked(route.run).is_some() {
+    if request_schema(route.handler).is_some() {
         failures.push(("409", "The keys of the policy are not made of these parts."));
         failures.push(("408", "The body took too long."));
         failures.push(("413", "The body is too large."));
@@ -201,7 +203,7 @@ fn gate_headers() -> Value {
     json!({
         "RateLimit-Policy": field("The limits: name, q the count, w the period in seconds."),
         "RateLimit": field("How they stand: name, r units left, t seconds until more."),
-        "Tollgate-Remaining": field("Units left, the least over the limits."),
+        "Tollgate-Remaining": field("Units left in the limit that has the fewest."),
         "Tollgate-Retry-After-Us": field("The wait in microseconds; -1 is never."),
         "Tollgate-Source": field("Who decided: home, local, open or closed."),
     })
@@ -228,11 +230,7 @@ fn gate_parameters() -> Value {
             json!({"type": "string", "minLength": 1, "maxLength": 4096, "format": "tollgate-policy"})
         ),
         parameter("name", "The policy name that the state is filed under.", word),
-        parameter(
-            "cost",
-            "Units, 1 if it is not said.",
-            json!({"type": "integer", "minimum": 0, "maximum": EXACT - 1})
-        ),
+        parameter("cost", "Units, 1 if absent.", json!({"type": "integer", "minimum": 0, "maximum": EXACT - 1})),
         parameter(
             "key_header",
             "The header whose value is the key; without it, the client's address is.",

@@ -3,7 +3,7 @@
 
 /// Returns the path of a URI: without query and fragment, `%41` as `A` and other escapes in upper case, `.` and `..`
 /// resolved, and `//` as `/`. An escaped `/` stays escaped, since services distinguish it from a plain one.
-pub(super) fn normal(uri: &[u8]) -> Vec<u8> {
+pub(super) fn normalize(uri: &[u8]) -> Vec<u8> {
     let path = uri.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
     let path = unescaped(without_authority(path));
     let mut kept: Vec<&[u8]> = Vec::new();
@@ -98,9 +98,9 @@ mod tests {
             ("http://example.org", "/"),
             ("/..", "/"),
         ] {
-            let found = normal(uri.as_bytes());
+            let found = normalize(uri.as_bytes());
             assert_eq!(String::from_utf8(found.clone()).unwrap(), path, "{uri}");
-            assert_eq!(normal(&found), found, "{uri}: normal twice");
+            assert_eq!(normalize(&found), found, "{uri}: normal twice");
         }
     }
 }

@@ -5,14 +5,15 @@ use hyper::{Response, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::routes::{Answered, bytes};
+use super::routes::{HttpResponse, bytes};
 use crate::access::Scope;
-use tollgate_keyspace::{Code, Fault};
+use tollgate_keyspace::{Fault, FaultCode};
 
 /// Why a request was not answered. A refusal by limits has the same form, with another type: see
 /// [`tollgate_http::quota_exceeded`].
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Problem {
+#[schema(as = Problem)]
+pub(crate) struct HttpProblem {
     /// What kind of problem it is; about:blank says no more than the status.
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
@@ -31,7 +32,7 @@ pub(crate) struct Problem {
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-impl Problem {
+impl HttpProblem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
             kind: "about:blank",
@@ -44,7 +45,7 @@ impl Problem {
     }
 
     /// Returns the problem of a request that is not valid.
-    pub(super) fn wrong(detail: impl Into<String>) -> Self {
+    pub(super) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
@@ -56,7 +57,7 @@ impl Problem {
     }
 
     /// Returns the problem of a token that lacks a scope.
-    pub(super) fn lacks(scope: Scope, has: impl std::fmt::Display) -> Self {
+    pub(super) fn missing_scope(scope: Scope, has: impl std::fmt::Display) -> Self {
         let hint = if scope == Scope::Refund { "; add refund to the token's scopes" } else { "" };
         let text = format!("expected a token with the scope {}, found one with {has}{hint}", scope.name());
         Self::new(StatusCode::FORBIDDEN, text)
@@ -76,7 +77,7 @@ impl Problem {
     }
 
     /// Returns the answer for this problem.
-    pub(super) fn response(self) -> Answered {
+    pub(super) fn response(self) -> HttpResponse {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = answer(status, serde_json::to_vec(&self).unwrap_or_default());
         for (name, value) in self.headers {
@@ -87,23 +88,27 @@ impl Problem {
 }
 
 /// Returns an answer with this body.
-pub(super) fn answer(status: StatusCode, body: Vec<u8>) -> Answered {
+pub(super) fn answer(status: StatusCode, body: Vec<u8>) -> HttpResponse {
     let mut response = Response::new(bytes(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     response
 }
 
-impl From<Fault> for Problem {
+impl From<Fault> for HttpProblem {
     fn from(fault: Fault) -> Self {
         match fault.code {
-            Code::NoAuth | Code::WrongPass => Self::unauthorized(fault.text),
+            FaultCode::NoAuth | FaultCode::WrongPass => Self::unauthorized(fault.text),
             // Five failed logins are allowed in a second.
-            Code::Throttled => Self::new(StatusCode::TOO_MANY_REQUESTS, fault.text).retry_after(1),
-            Code::Unfit => Self::new(StatusCode::CONFLICT, fault.text),
-            Code::NoPerm => Self::new(StatusCode::FORBIDDEN, fault.text),
-            Code::Full | Code::Away => Self::new(StatusCode::SERVICE_UNAVAILABLE, fault.text).retry_after(1),
-            Code::Wrong | Code::NoProto | Code::NoScript | Code::WrongType | Code::ExecAbort => Self::wrong(fault.text),
+            FaultCode::Throttled => Self::new(StatusCode::TOO_MANY_REQUESTS, fault.text).retry_after(1),
+            FaultCode::Unfit => Self::new(StatusCode::CONFLICT, fault.text),
+            FaultCode::NoPerm => Self::new(StatusCode::FORBIDDEN, fault.text),
+            FaultCode::Full | FaultCode::Away => Self::new(StatusCode::SERVICE_UNAVAILABLE, fault.text).retry_after(1),
+            FaultCode::Wrong
+            | FaultCode::NoProto
+            | FaultCode::NoScript
+            | FaultCode::WrongType
+            | FaultCode::ExecAbort => Self::bad_request(fault.text),
         }
     }
 }

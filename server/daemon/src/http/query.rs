@@ -2,22 +2,25 @@
 
 use std::borrow::Cow;
 
-use super::problem::Problem;
+use super::problem::HttpProblem;
 use tollgate_keyspace::quoted;
 
 /// Returns the values of parameters, in the order of `known`.
 pub(super) fn parameters<'a, const N: usize>(
     query: Option<&'a str>,
     known: [&str; N],
-) -> Result<[Option<Cow<'a, str>>; N], Problem> {
+) -> Result<[Option<Cow<'a, str>>; N], HttpProblem> {
     let mut values = [const { None }; N];
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         let Some(place) = known.iter().position(|known| *known == name) else {
             let found = quoted(name.as_bytes());
-            return Err(Problem::wrong(format!("expected the parameters {}, found {found}", known.join(", "))));
+            return Err(HttpProblem::bad_request(format!(
+                "expected the parameters {}, found {found}",
+                known.join(", ")
+            )));
         };
         if values[place].replace(value).is_some() {
-            return Err(Problem::wrong(format!("{name}: expected it once")));
+            return Err(HttpProblem::bad_request(format!("{name}: expected it once")));
         }
     }
     Ok(values)

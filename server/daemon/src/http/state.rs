@@ -3,17 +3,17 @@
 use hyper::header::ACCEPT;
 use hyper::{HeaderMap, StatusCode};
 
-use super::call::Call;
-use super::problem::Problem;
-use super::routes::{Answered, text, with_type};
+use super::call::HttpCall;
+use super::problem::HttpProblem;
+use super::routes::{HttpResponse, text, with_type};
 use crate::metrics;
 
 /// Reports readiness until the server stops. It is also ready while its store or its disk is away: it still decides,
 /// and an orchestrator that removes servers that are not ready would remove all servers of that store at once.
-pub(super) async fn ready(call: &Call<'_>) -> Result<Answered, Problem> {
+pub(super) async fn ready(call: &HttpCall<'_>) -> Result<HttpResponse, HttpProblem> {
     if *call.shared.stopping.borrow() {
         let detail = "the server is about to end";
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(1));
+        return Err(HttpProblem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(1));
     }
     let engine = &call.shared.engine;
     if let Some(why) = engine.journal().and_then(|journal| journal.trouble) {
@@ -26,11 +26,12 @@ pub(super) async fn ready(call: &Call<'_>) -> Result<Answered, Problem> {
 }
 
 /// Returns the metrics as Prometheus text, or as OpenMetrics if the request prefers that.
-pub(super) fn metrics(call: &Call<'_>) -> Result<Answered, Problem> {
+pub(super) fn metrics(call: &HttpCall<'_>) -> Result<HttpResponse, HttpProblem> {
     let open = wants_open_metrics(call.headers());
     let text = metrics::exposition(&call.shared.engine, &call.shared.metrics);
     let text = text.and_then(|text| if open { Ok(text) } else { metrics::plain(&text) });
-    let text = text.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written"))?;
+    let text =
+        text.map_err(|_| HttpProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written"))?;
     let kind = if open {
         "application/openmetrics-text; version=1.0.0; charset=utf-8"
     } else {

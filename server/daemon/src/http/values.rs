@@ -12,9 +12,9 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// An integer from 0 to 2^53 - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Whole(u64);
+pub(super) struct WholeNumber(u64);
 
-impl Whole {
+impl WholeNumber {
     pub(super) fn cost(self) -> Cost {
         // The number is below the bound of a cost.
         Cost::new(self.0).unwrap_or(Cost::ONE)
@@ -25,28 +25,32 @@ impl Whole {
     }
 }
 
-struct Reads;
+struct WholeNumberVisitor;
 
-impl Visitor<'_> for Reads {
-    type Value = Whole;
+impl Visitor<'_> for WholeNumberVisitor {
+    type Value = WholeNumber;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "an integer from 0 to {}", EXACT - 1)
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Whole, E> {
-        if number < EXACT { Ok(Whole(number)) } else { Err(E::invalid_value(Unexpected::Unsigned(number), &self)) }
+    fn visit_u64<E: Error>(self, number: u64) -> Result<WholeNumber, E> {
+        if number < EXACT {
+            Ok(WholeNumber(number))
+        } else {
+            Err(E::invalid_value(Unexpected::Unsigned(number), &self))
+        }
     }
 
     /// In JSON, `5.0` is an integer too.
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Whole, E> {
+    fn visit_f64<E: Error>(self, number: f64) -> Result<WholeNumber, E> {
         if number.fract() == 0.0 && (0.0..EXACT as f64).contains(&number) {
-            return Ok(Whole(number as u64));
+            return Ok(WholeNumber(number as u64));
         }
         Err(E::invalid_value(Unexpected::Float(number), &self))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Whole, E> {
+    fn visit_i64<E: Error>(self, number: i64) -> Result<WholeNumber, E> {
         match u64::try_from(number) {
             Ok(number) => self.visit_u64(number),
             Err(_) => Err(E::invalid_value(Unexpected::Signed(number), &self)),
@@ -54,13 +58,13 @@ impl Visitor<'_> for Reads {
     }
 }
 
-impl<'de> Deserialize<'de> for Whole {
+impl<'de> Deserialize<'de> for WholeNumber {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_u64(Reads)
+        from.deserialize_u64(WholeNumberVisitor)
     }
 }
 
-impl PartialSchema for Whole {
+impl PartialSchema for WholeNumber {
     fn schema() -> RefOr<Schema> {
         let number = ObjectBuilder::new()
             .schema_type(Type::Integer)
@@ -71,33 +75,33 @@ impl PartialSchema for Whole {
     }
 }
 
-impl ToSchema for Whole {}
+impl ToSchema for WholeNumber {}
 
 /// A value that is written as an object. The type by itself would also be parsed from a list of its fields.
 #[derive(Debug)]
-pub(super) struct Object<T>(pub(super) T);
+pub(super) struct JsonObject<T>(pub(super) T);
 
-struct ReadsObject<T>(PhantomData<T>);
+struct JsonObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadsObject<T> {
-    type Value = Object<T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for JsonObjectVisitor<T> {
+    type Value = JsonObject<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<JsonObject<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(JsonObject)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(ReadsObject(PhantomData))
+        from.deserialize_map(JsonObjectVisitor(PhantomData))
     }
 }
 
 /// Parses a field that may be left out, but must not be null.
-pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+pub(super) fn non_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }

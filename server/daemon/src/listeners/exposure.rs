@@ -4,11 +4,11 @@
 use std::net::SocketAddr;
 
 use crate::network::is_loopback;
-use crate::settings::Settings;
+use crate::settings::ServerSettings;
 use crate::start_error::StartError;
 
 /// Returns all addresses of the settings.
-fn addresses(settings: &Settings) -> impl Iterator<Item = SocketAddr> {
+fn addresses(settings: &ServerSettings) -> impl Iterator<Item = SocketAddr> {
     let first = settings.resp.iter().chain(&settings.http);
     first.chain(&settings.more_resp).chain(&settings.more_http).copied()
 }
@@ -19,7 +19,7 @@ pub(crate) fn exposed(addresses: impl IntoIterator<Item = SocketAddr>) -> impl I
 }
 
 /// Checks that addresses that other machines reach have tokens and TLS, or explicitly do without.
-pub(crate) fn judge(settings: &Settings) -> Result<(), StartError> {
+pub(crate) fn check_exposure(settings: &ServerSettings) -> Result<(), StartError> {
     if addresses(settings).next().is_none() {
         return Err(StartError::Nowhere);
     }
@@ -39,11 +39,11 @@ mod tests {
     use crate::settings::TlsFiles;
 
     /// Returns the error of the settings.
-    fn judged(addr: &str, change: impl Fn(&mut Settings)) -> &'static str {
+    fn outcome(addr: &str, change: impl Fn(&mut ServerSettings)) -> &'static str {
         let addr: SocketAddr = addr.parse().unwrap();
         let mut said = Vec::new();
         for place in 0..4 {
-            let mut settings = Settings::default();
+            let mut settings = ServerSettings::default();
             match place {
                 0 => settings.resp = Some(addr),
                 1 => settings.http = Some(addr),
@@ -51,7 +51,7 @@ mod tests {
                 _ => settings.more_http.push(addr),
             }
             change(&mut settings);
-            said.push(match judge(&settings) {
+            said.push(match check_exposure(&settings) {
                 Ok(()) => "starts",
                 Err(StartError::Exposed(found)) if found == addr => "tokens",
                 Err(StartError::Plain(found)) if found == addr => "tls",
@@ -64,42 +64,42 @@ mod tests {
 
     #[test]
     fn off_loopback_nothing_starts_without_tokens_and_tls_unless_it_is_said() {
-        let tokens = |settings: &mut Settings| settings.tokens = Some("tokens".into());
-        let open = |settings: &mut Settings| settings.insecure_no_auth = true;
-        let tls = |settings: &mut Settings| {
+        let tokens = |settings: &mut ServerSettings| settings.tokens = Some("tokens".into());
+        let open = |settings: &mut ServerSettings| settings.insecure_no_auth = true;
+        let tls = |settings: &mut ServerSettings| {
             settings.tls = Some(TlsFiles { cert: "cert".into(), key: "key".into() });
         };
-        let plain = |settings: &mut Settings| settings.plaintext = true;
+        let plain = |settings: &mut ServerSettings| settings.plaintext = true;
         for outside in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[2001:db8::1]:1", "[::ffff:192.0.2.1]:1", "10.0.0.1:1"] {
-            assert_eq!(judged(outside, |_| ()), "tokens", "{outside}");
-            assert_eq!(judged(outside, tls), "tokens");
-            assert_eq!(judged(outside, plain), "tokens");
-            assert_eq!(judged(outside, |settings| settings.require_token = true), "tokens");
-            assert_eq!(judged(outside, tokens), "tls");
-            assert_eq!(judged(outside, open), "tls");
+            assert_eq!(outcome(outside, |_| ()), "tokens", "{outside}");
+            assert_eq!(outcome(outside, tls), "tokens");
+            assert_eq!(outcome(outside, plain), "tokens");
+            assert_eq!(outcome(outside, |settings| settings.require_token = true), "tokens");
+            assert_eq!(outcome(outside, tokens), "tls");
+            assert_eq!(outcome(outside, open), "tls");
             for (who, how) in [
-                (&tokens as &dyn Fn(&mut Settings), &tls as &dyn Fn(&mut Settings)),
+                (&tokens as &dyn Fn(&mut ServerSettings), &tls as &dyn Fn(&mut ServerSettings)),
                 (&tokens, &plain),
                 (&open, &tls),
                 (&open, &plain),
             ] {
-                let both = |settings: &mut Settings| {
+                let both = |settings: &mut ServerSettings| {
                     who(settings);
                     how(settings);
                 };
-                assert_eq!(judged(outside, both), "starts");
+                assert_eq!(outcome(outside, both), "starts");
             }
         }
         for inside in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
-            assert_eq!(judged(inside, |_| ()), "starts", "{inside}");
+            assert_eq!(outcome(inside, |_| ()), "starts", "{inside}");
         }
     }
 
     #[test]
     fn a_server_listens_somewhere_and_by_default_on_loopback_alone() {
-        assert_eq!(exposed(addresses(&Settings::default())).count(), 0);
-        let nowhere = Settings { resp: None, http: None, ..Settings::default() };
-        assert!(matches!(judge(&nowhere), Err(StartError::Nowhere)));
+        assert_eq!(exposed(addresses(&ServerSettings::default())).count(), 0);
+        let nowhere = ServerSettings { resp: None, http: None, ..ServerSettings::default() };
+        assert!(matches!(check_exposure(&nowhere), Err(StartError::Nowhere)));
     }
 
     #[test]

@@ -23,12 +23,12 @@ const ALIVE_TIMES: u32 = 3;
 pub(crate) struct Listener {
     pub(crate) listener: TcpListener,
     pub(crate) addr: SocketAddr,
-    pub(crate) speaks: FrontEnd,
+    pub(crate) front_end: FrontEnd,
 }
 
 /// Listens on an address.
-pub(crate) fn listen(addr: SocketAddr, speaks: FrontEnd) -> Result<Listener, StartError> {
-    let listened = bind(addr).and_then(|listener| Ok(Listener { addr: listener.local_addr()?, listener, speaks }));
+pub(crate) fn listen(addr: SocketAddr, front_end: FrontEnd) -> Result<Listener, StartError> {
+    let listened = bind(addr).and_then(|listener| Ok(Listener { addr: listener.local_addr()?, listener, front_end }));
     listened.map_err(|error| StartError::Listen(addr, error))
 }
 
@@ -50,7 +50,7 @@ fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Sends small replies without delay, and enables keepalive so that a lost peer is noticed.
-pub(super) fn prepare(stream: &tokio::net::TcpStream) -> io::Result<()> {
+pub(super) fn set_options(stream: &tokio::net::TcpStream) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
     let alive = TcpKeepalive::new().with_time(ALIVE).with_interval(ALIVE_EVERY).with_retries(ALIVE_TIMES);

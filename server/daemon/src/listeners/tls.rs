@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::settings::TlsFiles;
-use tollgate_telemetry::log::Log;
+use tollgate_telemetry::log::ServerLog;
 
 /// The TLS configuration in use.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct Tls {
     files: TlsFiles,
     config: RwLock<Arc<ServerConfig>>,
     /// The state of the files when they were last read.
-    seen: Mutex<[Option<Stamp>; 2]>,
-    log: Arc<Log>,
+    seen: Mutex<[Option<CertificateStamp>; 2]>,
+    log: Arc<ServerLog>,
 }
 
 /// What distinguishes a file from its changed version.
-type Stamp = (u64, u64, u64, i64, i64);
+type CertificateStamp = (u64, u64, u64, i64, i64);
 
 /// Why certificate or key are not valid.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl std::error::Error for TlsError {}
 
 impl Tls {
     /// Reads certificate and key.
-    pub(crate) fn new(files: TlsFiles, log: Arc<Log>) -> Result<Self, TlsError> {
+    pub(crate) fn new(files: TlsFiles, log: Arc<ServerLog>) -> Result<Self, TlsError> {
         let seen = Mutex::new(stamps(&files));
         Ok(Self { config: RwLock::new(config(&files)?), seen, files, log })
     }
@@ -71,7 +71,7 @@ impl Tls {
     }
 
     /// Reads the files again if they have changed; returns the result of that.
-    pub(crate) fn look(&self) -> Option<Result<(), TlsError>> {
+    pub(crate) fn reload_if_changed(&self) -> Option<Result<(), TlsError>> {
         let now = stamps(&self.files);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if *seen == now {
@@ -93,7 +93,7 @@ impl Tls {
     }
 }
 
-fn stamps(files: &TlsFiles) -> [Option<Stamp>; 2] {
+fn stamps(files: &TlsFiles) -> [Option<CertificateStamp>; 2] {
     [&files.cert, &files.key].map(|path| {
         let found = fs::metadata(path).ok()?;
         Some((found.dev(), found.ino(), found.size(), found.mtime(), found.mtime_nsec()))

@@ -9,13 +9,13 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use super::Metrics;
-use super::families::{Family, Labels, Values, families};
+use super::families::{Labels, MetricFamily, MetricValues, families};
 use tollgate_engine::Engine;
 
 /// Returns all metrics as OpenMetrics text.
 pub(crate) fn exposition(engine: &Engine, metrics: &Metrics) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Gathered(families(engine, metrics))));
+    registry.register_collector(Box::new(FamilyCollector(families(engine, metrics))));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -54,34 +54,36 @@ pub(crate) fn plain(open: &str) -> Result<String, fmt::Error> {
 }
 
 #[derive(Debug)]
-struct Gathered(Vec<Family>);
+struct FamilyCollector(Vec<MetricFamily>);
 
-impl Collector for Gathered {
+impl Collector for FamilyCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|family| write(family, &mut encoder))
     }
 }
 
-fn write(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let Family { name, help, values } = family;
+fn write(family: &MetricFamily, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let MetricFamily { name, help, values } = family;
     let kind = match values {
-        Values::Counters(_) => MetricType::Counter,
-        Values::Gauges(_) => MetricType::Gauge,
-        Values::Histogram(..) => MetricType::Histogram,
-        Values::Info(_) => MetricType::Info,
+        MetricValues::Counters(_) => MetricType::Counter,
+        MetricValues::Gauges(_) => MetricType::Gauge,
+        MetricValues::Histogram(..) => MetricType::Histogram,
+        MetricValues::Info(_) => MetricType::Info,
     };
     let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
     match values {
-        Values::Counters(series) => series.iter().try_for_each(|(labels, value)| match borrowed(labels) {
+        MetricValues::Counters(series) => series.iter().try_for_each(|(labels, value)| match borrowed(labels) {
             none if none.is_empty() => metric.encode_counter::<NoLabelSet, _, u64>(value, None),
             labels => metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(value, None),
         }),
-        Values::Gauges(series) => series.iter().try_for_each(|(labels, value)| match borrowed(labels) {
+        MetricValues::Gauges(series) => series.iter().try_for_each(|(labels, value)| match borrowed(labels) {
             none if none.is_empty() => metric.encode_gauge(value),
             labels => metric.encode_family(&labels)?.encode_gauge(value),
         }),
-        Values::Histogram(sum, count, buckets) => metric.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None),
-        Values::Info(labels) => metric.encode_info(&borrowed(labels)),
+        MetricValues::Histogram(sum, count, buckets) => {
+            metric.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None)
+        }
+        MetricValues::Info(labels) => metric.encode_info(&borrowed(labels)),
     }
 }
 

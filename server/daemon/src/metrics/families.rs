@@ -6,38 +6,38 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tollgate_telemetry::traces::Traces;
 
-use super::{Metrics, Refused};
-use crate::buffers::Usage;
+use super::{ConnectionRefusal, Metrics};
+use crate::buffers::BufferUsage;
 use crate::http::ROUTES;
 use crate::resp::commands::table::COMMANDS;
 use tollgate_engine::Ops;
 use tollgate_engine::counts::{FLIPS, RULES, STANDINS};
 use tollgate_engine::persist::JournalStatus;
 use tollgate_engine::{Engine, HomeStats};
-use tollgate_keyspace::Code;
+use tollgate_keyspace::FaultCode;
 use tollgate_telemetry::audit::FrontEnd;
 
 /// The series of one name.
 #[derive(Debug)]
-pub(super) struct Family {
+pub(super) struct MetricFamily {
     /// The name without `_total`, which is appended to a counter when it is written.
     pub(super) name: &'static str,
     pub(super) help: &'static str,
-    pub(super) values: Values,
+    pub(super) values: MetricValues,
 }
 
 /// Labels and their values.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
 #[derive(Debug)]
-pub(super) enum Values {
+pub(super) enum MetricValues {
     Counters(Vec<(Labels, u64)>),
     Gauges(Vec<(Labels, f64)>),
     Histogram(f64, u64, Vec<(f64, u64)>),
     Info(Labels),
 }
 
-impl Values {
+impl MetricValues {
     fn counter(value: u64) -> Self {
         Self::Counters(vec![(Vec::new(), value)])
     }
@@ -47,12 +47,12 @@ impl Values {
     }
 }
 
-const fn family(name: &'static str, help: &'static str, values: Values) -> Family {
-    Family { name, help, values }
+const fn family(name: &'static str, help: &'static str, values: MetricValues) -> MetricFamily {
+    MetricFamily { name, help, values }
 }
 
 /// Returns all metrics.
-pub(super) fn families(engine: &Engine, metrics: &Metrics) -> Vec<Family> {
+pub(super) fn families(engine: &Engine, metrics: &Metrics) -> Vec<MetricFamily> {
     let mut families = decisions(engine);
     families.extend(config(engine, metrics));
     families.extend(traffic(metrics));
@@ -64,20 +64,20 @@ pub(super) fn families(engine: &Engine, metrics: &Metrics) -> Vec<Family> {
     let (sum, count, buckets) = metrics.took.read();
     families.push(family(
         "tollgate_decision_seconds",
-        "How long it took to answer what came at once",
-        Values::Histogram(sum, count, buckets),
+        "Seconds to answer a batch of pipelined commands",
+        MetricValues::Histogram(sum, count, buckets),
     ));
     let started = metrics.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    families.push(family("tollgate_start_time_seconds", "When the server started", Values::gauge(started)));
+    families.push(family("tollgate_start_time_seconds", "When the server started", MetricValues::gauge(started)));
     let build = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
-    families.push(family("tollgate_build", "The version of the server", Values::Info(build)));
+    families.push(family("tollgate_build", "The version of the server", MetricValues::Info(build)));
     families
 }
 
-fn decisions(engine: &Engine) -> Vec<Family> {
+fn decisions(engine: &Engine) -> Vec<MetricFamily> {
     let (mut decided, mut limited, mut standins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let (mut rules, mut flips, mut bans) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-    engine.counts.each(|tally, limits| {
+    engine.each_count(|tally, limits| {
         let policy = &tally.label;
         for (word, count) in [("allowed", &tally.allowed), ("denied", &tally.denied)] {
             decided.insert((policy.clone(), word), read(count));
@@ -120,50 +120,50 @@ fn decisions(engine: &Engine) -> Vec<Family> {
             "Decisions that the candidate would have made otherwise",
             pairs(flips, ["policy", "flip"]),
         ),
-        family("tollgate_bans", "Bans begun", Values::Counters(bans)),
+        family("tollgate_bans", "Bans begun", MetricValues::Counters(bans)),
     ]
 }
 
 /// The policy file, and its bans.
-fn config(engine: &Engine, metrics: &Metrics) -> Vec<Family> {
+fn config(engine: &Engine, metrics: &Metrics) -> Vec<MetricFamily> {
     let reloads = &metrics.reloads;
     let results = reloads.results().map(|(result, count)| (vec![("result", result.to_owned())], count));
     vec![
         family(
             "tollgate_config_generation",
             "The number of the policies in use",
-            Values::gauge(engine.generation().number as f64),
+            MetricValues::gauge(engine.generation().number as f64),
         ),
-        family("tollgate_config_reloads", "Readings of the policy file", Values::Counters(results.into())),
+        family("tollgate_config_reloads", "Readings of the policy file", MetricValues::Counters(results.into())),
         family(
             "tollgate_config_last_ok_time_seconds",
-            "When the policy file was last read and right",
-            Values::gauge(reloads.last_ok()),
+            "When the policy file was last read successfully",
+            MetricValues::gauge(reloads.last_ok()),
         ),
         family(
             "tollgate_config_invalid",
             "Whether the policy file is wrong, so that older policies are in use",
-            Values::gauge(f64::from(u8::from(reloads.is_invalid()))),
+            MetricValues::gauge(f64::from(u8::from(reloads.is_invalid()))),
         ),
-        family("tollgate_banned_keys", "Keys that are banned", Values::gauge(engine.banned() as f64)),
-        family("tollgate_ban_bytes", "Bytes that bans take", Values::gauge(engine.ban_bytes() as f64)),
+        family("tollgate_banned_keys", "Keys that are banned", MetricValues::gauge(engine.banned() as f64)),
+        family("tollgate_ban_bytes", "Bytes that bans take", MetricValues::gauge(engine.ban_bytes() as f64)),
         family(
             "tollgate_bans_without_room",
             "Bans that were not begun, since there was no room for them",
-            Values::counter(engine.bans_without_room()),
+            MetricValues::counter(engine.bans_without_room()),
         ),
     ]
 }
 
-fn pairs<A: Into<String>, B: Into<String>>(counts: BTreeMap<(A, B), u64>, names: [&'static str; 2]) -> Values {
+fn pairs<A: Into<String>, B: Into<String>>(counts: BTreeMap<(A, B), u64>, names: [&'static str; 2]) -> MetricValues {
     let series = counts.into_iter().map(|((one, two), count)| {
         let labels = names.into_iter().zip([one.into(), two.into()]).collect();
         (labels, count)
     });
-    Values::Counters(series.collect())
+    MetricValues::Counters(series.collect())
 }
 
-fn traffic(metrics: &Metrics) -> Vec<Family> {
+fn traffic(metrics: &Metrics) -> Vec<MetricFamily> {
     let row = |front: FrontEnd, name: &'static str, word: String, count: u64| {
         (vec![("front", front.name().to_owned()), (name, word)], count)
     };
@@ -173,7 +173,7 @@ fn traffic(metrics: &Metrics) -> Vec<Family> {
         .map(|(command, count)| row(FrontEnd::Resp, "command", command.name.to_ascii_lowercase(), read(count)))
         .chain(http.map(|(route, count)| row(FrontEnd::Http, "command", route.name.to_owned(), read(count))))
         .collect();
-    let faults = Code::ALL.iter().zip(&metrics.faults);
+    let faults = FaultCode::ALL.iter().zip(&metrics.faults);
     let statuses = (400..).zip(&metrics.statuses).filter(|(_, count)| read(count) > 0);
     let errors = faults
         .map(|(code, count)| row(FrontEnd::Resp, "code", code.word().to_owned(), read(count)))
@@ -182,20 +182,20 @@ fn traffic(metrics: &Metrics) -> Vec<Family> {
     let connections = FrontEnd::ALL.iter().zip(&metrics.connections);
     let connections = connections
         .map(|(front, count)| (vec![("front", front.name().to_owned())], count.load(Ordering::Relaxed) as f64));
-    let refused = Refused::ALL.iter().zip(&metrics.refused);
+    let refused = ConnectionRefusal::ALL.iter().zip(&metrics.refused);
     let refused = refused.map(|(why, count)| (vec![("reason", why.name().to_owned())], read(count)));
     vec![
-        family("tollgate_commands", "Commands and requests", Values::Counters(commands)),
-        family("tollgate_errors", "Error replies and answers", Values::Counters(errors)),
-        family("tollgate_connections", "Connections that are open", Values::Gauges(connections.collect())),
-        family("tollgate_connections_refused", "Connections not taken", Values::Counters(refused.collect())),
+        family("tollgate_commands", "Commands and requests", MetricValues::Counters(commands)),
+        family("tollgate_errors", "Error replies and answers", MetricValues::Counters(errors)),
+        family("tollgate_connections", "Connections that are open", MetricValues::Gauges(connections.collect())),
+        family("tollgate_connections_refused", "Connections not taken", MetricValues::Counters(refused.collect())),
     ]
 }
 
-fn buffers(metrics: &Metrics) -> Vec<Family> {
-    let parts = |bytes: fn(&Usage) -> usize| {
+fn buffers(metrics: &Metrics) -> Vec<MetricFamily> {
+    let parts = |bytes: fn(&BufferUsage) -> usize| {
         let series = metrics.buffers.usage().map(|usage| (vec![("part", usage.part.to_owned())], bytes(&usage) as f64));
-        Values::Gauges(series.into())
+        MetricValues::Gauges(series.into())
     };
     vec![
         family("tollgate_buffer_bytes", "Bytes taken by buffers of connections", parts(|usage| usage.bytes)),
@@ -203,22 +203,22 @@ fn buffers(metrics: &Metrics) -> Vec<Family> {
         family(
             "tollgate_buffer_refusals",
             "Times a long command, body or reply found no room in the shared buffers",
-            Values::counter(metrics.buffers.refused()),
+            MetricValues::counter(metrics.buffers.refused()),
         ),
     ]
 }
 
-fn home(stats: &HomeStats) -> Vec<Family> {
+fn home(stats: &HomeStats) -> Vec<MetricFamily> {
     match stats {
         HomeStats::Embedded(stats) => {
             vec![
-                family("tollgate_store_keys", "Keys with a place of their own", Values::gauge(stats.keys as f64)),
-                family("tollgate_store_bytes", "Bytes taken by keys", Values::gauge(stats.bytes as f64)),
-                family("tollgate_store_cap_bytes", "Bytes that may be taken", Values::gauge(stats.cap as f64)),
+                family("tollgate_store_keys", "Keys with a place of their own", MetricValues::gauge(stats.keys as f64)),
+                family("tollgate_store_bytes", "Bytes taken by keys", MetricValues::gauge(stats.bytes as f64)),
+                family("tollgate_store_cap_bytes", "Bytes that may be taken", MetricValues::gauge(stats.cap as f64)),
                 family(
                     "tollgate_store_overflow_decisions",
                     "Decisions for keys that share a place, since memory is full",
-                    Values::counter(stats.overflow_decisions),
+                    MetricValues::counter(stats.overflow_decisions),
                 ),
             ]
         }
@@ -227,17 +227,21 @@ fn home(stats: &HomeStats) -> Vec<Family> {
                 [("home", stats.home), ("local", stats.local), ("open", stats.open), ("closed", stats.closed)];
             let sources = sources.into_iter().map(|(source, count)| (vec![("source", source.to_owned())], count));
             vec![
-                family("tollgate_redis_decisions", "Decisions by who made them", Values::Counters(sources.collect())),
-                family("tollgate_redis_errors", "Calls the store did not answer", Values::counter(stats.errors)),
-                family("tollgate_redis_retries", "Calls sent again, not run before", Values::counter(stats.retries)),
-                family("tollgate_redis_reloads", "Times the script was sent", Values::counter(stats.reloads)),
-                family("tollgate_redis_batches", "Pipelines sent", Values::counter(stats.batches)),
-                family("tollgate_redis_calls", "Calls in them", Values::counter(stats.calls)),
-                family("tollgate_redis_connects", "Connections opened", Values::counter(stats.connections)),
+                family("tollgate_redis_decisions", "Decisions by source", MetricValues::Counters(sources.collect())),
+                family("tollgate_redis_errors", "Calls the store did not answer", MetricValues::counter(stats.errors)),
+                family(
+                    "tollgate_redis_retries",
+                    "Calls retried that had not run",
+                    MetricValues::counter(stats.retries),
+                ),
+                family("tollgate_redis_reloads", "Times the script was sent", MetricValues::counter(stats.reloads)),
+                family("tollgate_redis_batches", "Pipelines sent", MetricValues::counter(stats.batches)),
+                family("tollgate_redis_calls", "Calls in them", MetricValues::counter(stats.calls)),
+                family("tollgate_redis_connects", "Connections opened", MetricValues::counter(stats.connections)),
                 family(
                     "tollgate_redis_open_breakers",
                     "Servers that are not asked at the moment",
-                    Values::gauge(stats.open_breakers as f64),
+                    MetricValues::gauge(stats.open_breakers as f64),
                 ),
             ]
         }
@@ -245,79 +249,79 @@ fn home(stats: &HomeStats) -> Vec<Family> {
 }
 
 /// The data kept over a restart.
-fn journal(told: &JournalStatus) -> Vec<Family> {
-    let stats = &told.stats;
+fn journal(status: &JournalStatus) -> Vec<MetricFamily> {
+    let stats = &status.stats;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let age = if stats.snapshot_time == 0 { 0.0 } else { (now - stats.snapshot_time as f64 / 1e6).max(0.0) };
     vec![
         family(
             "tollgate_journal_health",
             "Whether what is decided is kept: 0 it is, 1 the disk is full, 2 it failed",
-            Values::gauge(f64::from(told.health)),
+            MetricValues::gauge(f64::from(status.health)),
         ),
-        family("tollgate_journal_frames", "Frames written since the start", Values::counter(stats.frames)),
+        family("tollgate_journal_frames", "Frames written since the start", MetricValues::counter(stats.frames)),
         family(
             "tollgate_journal_bytes",
             "Bytes of the journal since the latest snapshot",
-            Values::gauge(stats.since_snapshot as f64),
+            MetricValues::gauge(stats.since_snapshot as f64),
         ),
-        family("tollgate_journal_syncs", "Syncs that ended well", Values::counter(stats.syncs)),
-        family("tollgate_journal_failed_syncs", "Syncs that failed", Values::counter(stats.failed_syncs)),
+        family("tollgate_journal_syncs", "Syncs that ended well", MetricValues::counter(stats.syncs)),
+        family("tollgate_journal_failed_syncs", "Syncs that failed", MetricValues::counter(stats.failed_syncs)),
         family(
             "tollgate_journal_longest_sync_seconds",
             "The longest sync since the start",
-            Values::gauge(stats.longest_sync.as_secs_f64()),
+            MetricValues::gauge(stats.longest_sync.as_secs_f64()),
         ),
         family(
             "tollgate_journal_since_sync_seconds",
             "How long ago the latest sync ended, while something waits for the next; else 0",
-            Values::gauge(if stats.unsynced { stats.last_sync.as_secs_f64() } else { 0.0 }),
+            MetricValues::gauge(if stats.unsynced { stats.last_sync.as_secs_f64() } else { 0.0 }),
         ),
-        family("tollgate_journal_snapshot_age_seconds", "How old the latest snapshot is", Values::gauge(age)),
+        family("tollgate_journal_snapshot_age_seconds", "How old the latest snapshot is", MetricValues::gauge(age)),
         family(
             "tollgate_journal_snapshot_bytes",
             "Bytes of the latest snapshot",
-            Values::gauge(stats.snapshot_bytes as f64),
+            MetricValues::gauge(stats.snapshot_bytes as f64),
         ),
         family(
             "tollgate_journal_snapshot_seconds",
             "How long the latest snapshot of this run took",
-            Values::gauge(told.snapshot_seconds),
+            MetricValues::gauge(status.snapshot_seconds),
         ),
         family(
             "tollgate_journal_failed_snapshots",
             "Snapshots that could not be written",
-            Values::counter(told.failed_snapshots),
+            MetricValues::counter(status.failed_snapshots),
         ),
         family(
             "tollgate_journal_replayed_frames",
             "Frames that the start did again",
-            Values::gauge(told.replayed_frames as f64),
+            MetricValues::gauge(status.replayed_frames as f64),
         ),
         family(
             "tollgate_journal_recovered_keys",
             "Keys that the start found",
-            Values::gauge(told.recovered_keys as f64),
+            MetricValues::gauge(status.recovered_keys as f64),
         ),
     ]
 }
 
 /// The keys of other conventions.
-fn keyspace(engine: &Engine) -> Vec<Family> {
-    let counts = engine.keys().counts();
+fn keyspace(engine: &Engine) -> Vec<MetricFamily> {
+    let counts = engine.keyspace_stats();
     vec![
-        family("tollgate_keyspace_keys", "Keys of other conventions", Values::gauge(counts.keys as f64)),
-        family("tollgate_keyspace_bytes", "Bytes they take", Values::gauge(counts.bytes as f64)),
+        family("tollgate_keyspace_keys", "Keys of other conventions", MetricValues::gauge(counts.keys as f64)),
+        family("tollgate_keyspace_bytes", "Bytes they take", MetricValues::gauge(counts.bytes as f64)),
         family(
             "tollgate_keyspace_overflow_decisions",
             "Decisions on a state that keys share, since memory is full",
-            Values::counter(counts.overflowed),
+            MetricValues::counter(counts.overflowed),
         ),
     ]
 }
 
 /// The audit log, alerts and traces.
-fn ops(ops: &Ops) -> Vec<Family> {
+fn ops(ops: &Ops) -> Vec<MetricFamily> {
     let (written, lost) = ops.audit.counts();
     let [sent, failed, dropped] = ops.alerts.posts();
     let levels = ops.alerts.levels();
@@ -326,13 +330,13 @@ fn ops(ops: &Ops) -> Vec<Family> {
     let raised = levels.iter().map(|(policy, percent, raised, _)| (labels(policy, percent), *raised as f64));
     let totals = levels.iter().map(|(policy, percent, _, total)| (labels(policy, percent), *total));
     vec![
-        family("tollgate_usage_keys", "Keys of which the usage is kept", Values::gauge(ops.usage.keys() as f64)),
+        family("tollgate_usage_keys", "Keys of which the usage is kept", MetricValues::gauge(ops.usage.keys() as f64)),
         family(
             "tollgate_near_limit",
             "Whether a key of the policy has used so many percent of a limit",
-            Values::Gauges(raised.collect()),
+            MetricValues::Gauges(raised.collect()),
         ),
-        family("tollgate_near_limit_raised", "How often that began", Values::Counters(totals.collect())),
+        family("tollgate_near_limit_raised", "How often that began", MetricValues::Counters(totals.collect())),
         family(
             "tollgate_webhook_posts",
             "Alerts that the webhook took, that it did not take, and that found no room to wait",
@@ -351,9 +355,9 @@ fn ops(ops: &Ops) -> Vec<Family> {
     ]
 }
 
-fn results<const N: usize>(counts: [(&'static str, u64); N]) -> Values {
+fn results<const N: usize>(counts: [(&'static str, u64); N]) -> MetricValues {
     let series = counts.into_iter().map(|(result, count)| (vec![("result", result.to_owned())], count));
-    Values::Counters(series.collect())
+    MetricValues::Counters(series.collect())
 }
 
 fn read(counter: &AtomicU64) -> u64 {

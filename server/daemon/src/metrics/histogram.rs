@@ -29,12 +29,12 @@ const BOUNDS: [u64; 19] = [
 
 /// Durations in buckets.
 #[derive(Debug, Default)]
-pub(super) struct Histogram {
+pub(super) struct AnswerHistogram {
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanos: AtomicU64,
 }
 
-impl Histogram {
+impl AnswerHistogram {
     #[inline]
     pub(super) fn count(&self, took: Duration) {
         let nanos = took.as_nanos() as u64;

@@ -21,15 +21,15 @@ use std::time::{Duration, SystemTime};
 
 use crate::buffers::BufferBudget;
 use crate::http;
-use crate::resp::commands::{Command, table};
+use crate::resp::commands::{RespCommand, table};
 pub(crate) use exposition::{exposition, plain};
-pub(crate) use reloads::{Read, Reloads};
-use tollgate_keyspace::Code;
+pub(crate) use reloads::{ReloadCounters, ReloadResult};
+use tollgate_keyspace::FaultCode;
 use tollgate_telemetry::audit::FrontEnd;
 
 /// Why a connection was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum ConnectionRefusal {
     /// The server has as many connections as it accepts.
     Full,
     /// The peer has as many connections as one peer may have.
@@ -38,7 +38,7 @@ pub(crate) enum Refused {
     Tls,
 }
 
-impl Refused {
+impl ConnectionRefusal {
     pub(crate) const ALL: [Self; 3] = [Self::Full, Self::Peer, Self::Tls];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -53,7 +53,7 @@ impl Refused {
 /// The counters of a server.
 pub(crate) struct Metrics {
     /// Results of reading the policy file.
-    pub(crate) reloads: Reloads,
+    pub(crate) reloads: ReloadCounters,
     /// Runs of each command, by its place in the table.
     commands: Box<[AtomicU64]>,
     /// The place of TG.CHECK among them.
@@ -61,12 +61,12 @@ pub(crate) struct Metrics {
     /// Requests of each route, by its place in the list.
     routes: Box<[AtomicU64]>,
     /// Error replies, by their code.
-    faults: [AtomicU64; Code::ALL.len()],
+    faults: [AtomicU64; FaultCode::ALL.len()],
     /// HTTP error answers, by their status from 400 to 599.
     statuses: Box<[AtomicU64]>,
     connections: [AtomicI64; FrontEnd::ALL.len()],
-    refused: [AtomicU64; Refused::ALL.len()],
-    took: histogram::Histogram,
+    refused: [AtomicU64; ConnectionRefusal::ALL.len()],
+    took: histogram::AnswerHistogram,
     started: SystemTime,
     /// The bound on buffers, which keeps its own counts.
     pub(crate) buffers: Arc<BufferBudget>,
@@ -98,11 +98,11 @@ impl Metrics {
     }
 
     /// Counts a run of a command of the table; a subcommand is counted as its command.
-    pub(crate) fn command(&self, command: &'static Command) {
+    pub(crate) fn command(&self, command: &'static RespCommand) {
         // Its place follows from its address, which is quicker than a search.
         let address = std::ptr::from_ref(command);
         let from = address.addr().checked_sub(table::COMMANDS.as_ptr().addr());
-        let place = from.map(|from| from / size_of::<Command>()).filter(|place| *place < table::COMMANDS.len());
+        let place = from.map(|from| from / size_of::<RespCommand>()).filter(|place| *place < table::COMMANDS.len());
         let whole = || table::COMMANDS.iter().position(|whole| whole.parts.as_ptr_range().contains(&address));
         let counter = place.or_else(whole).and_then(|place| self.commands.get(place));
         counter.inspect(|counter| add(counter, 1));
@@ -115,8 +115,8 @@ impl Metrics {
     }
 
     /// Counts an error reply.
-    pub(crate) fn fault(&self, code: Code) {
-        let place = Code::ALL.iter().position(|other| other.word() == code.word());
+    pub(crate) fn fault(&self, code: FaultCode) {
+        let place = FaultCode::ALL.iter().position(|other| other.word() == code.word());
         place.and_then(|place| self.faults.get(place)).inspect(|counter| add(counter, 1));
     }
 
@@ -138,22 +138,22 @@ impl Metrics {
     }
 
     /// Counts a connection that was not accepted.
-    pub(crate) fn refused(&self, why: Refused) {
+    pub(crate) fn refused(&self, why: ConnectionRefusal) {
         self.refused.get(why as usize).inspect(|counter| add(counter, 1));
     }
 
     /// Counts a connection until the returned value is dropped.
-    pub(crate) fn connection(&self, front: FrontEnd) -> Connected<'_> {
+    pub(crate) fn connection(&self, front: FrontEnd) -> ConnectionGuard<'_> {
         let count = &self.connections[front as usize];
         count.fetch_add(1, Ordering::Relaxed);
-        Connected(count)
+        ConnectionGuard(count)
     }
 }
 
 /// A counted connection.
-pub(crate) struct Connected<'a>(&'a AtomicI64);
+pub(crate) struct ConnectionGuard<'a>(&'a AtomicI64);
 
-impl Drop for Connected<'_> {
+impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

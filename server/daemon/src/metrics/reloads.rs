@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The result of reading the policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Read {
+pub(crate) enum ReloadResult {
     /// The file is in use.
     Ok,
     /// The file is not valid, and what was in use stays in use.
@@ -14,7 +14,7 @@ pub(crate) enum Read {
     Unchanged,
 }
 
-impl Read {
+impl ReloadResult {
     const ALL: [Self; 3] = [Self::Ok, Self::Invalid, Self::Unchanged];
 
     /// Returns the name of the result.
@@ -29,19 +29,19 @@ impl Read {
 
 /// Counters of the results.
 #[derive(Debug, Default)]
-pub(crate) struct Reloads {
-    results: [AtomicU64; Read::ALL.len()],
+pub(crate) struct ReloadCounters {
+    results: [AtomicU64; ReloadResult::ALL.len()],
     invalid: AtomicBool,
     /// The time of the last valid reading in microseconds since the epoch; zero if there was none.
     last_ok: AtomicU64,
 }
 
-impl Reloads {
+impl ReloadCounters {
     /// Counts a reading.
-    pub(crate) fn count(&self, read: Read) {
+    pub(crate) fn count(&self, read: ReloadResult) {
         self.results[read as usize].fetch_add(1, Ordering::Relaxed);
-        self.invalid.store(read == Read::Invalid, Ordering::Relaxed);
-        if read != Read::Invalid {
+        self.invalid.store(read == ReloadResult::Invalid, Ordering::Relaxed);
+        if read != ReloadResult::Invalid {
             self.first();
         }
     }
@@ -52,8 +52,8 @@ impl Reloads {
         self.last_ok.store(u64::try_from(since.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    pub(super) fn results(&self) -> [(&'static str, u64); Read::ALL.len()] {
-        Read::ALL.map(|read| (read.name(), self.results[read as usize].load(Ordering::Relaxed)))
+    pub(super) fn results(&self) -> [(&'static str, u64); ReloadResult::ALL.len()] {
+        ReloadResult::ALL.map(|read| (read.name(), self.results[read as usize].load(Ordering::Relaxed)))
     }
 
     pub(super) fn is_invalid(&self) -> bool {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// The identity and version of a file; symbolic links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -15,7 +15,7 @@ pub(super) struct Stamp {
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl FileStamp {
     /// Returns the stamp of the file at a path; `None` if there is no file.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::PolicyFile;
-use tollgate_telemetry::log::Log;
+use tollgate_telemetry::log::ServerLog;
 
 /// How long no event must have been reported before the file is read: a change is rarely one write.
 const QUIET: Duration = Duration::from_millis(200);
@@ -22,74 +22,75 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const EVERY: Duration = Duration::from_secs(10);
 
 /// The thread that watches the policy file. Dropping it ends the thread.
-pub(crate) struct Watch {
-    tell: SyncSender<Told>,
+pub(crate) struct PolicyFileWatcher {
+    sender: SyncSender<WatchMessage>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A message to the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum WatchMessage {
     /// Something changed near the file.
     Changed,
     /// The thread should end.
     End,
 }
 
-impl Watch {
+impl PolicyFileWatcher {
     /// Watches a file from now on.
     pub(crate) fn start(file: Arc<PolicyFile>) -> std::io::Result<Self> {
-        let (tell, told) = sync_channel(1);
-        let changed = tell.clone();
-        let run = move || Looking::new(file, changed).run(&told);
+        let (sender, messages) = sync_channel(1);
+        let changed = sender.clone();
+        let run = move || WatchThread::new(file, changed).run(&messages);
         let thread = std::thread::Builder::new().name("tollgate-config".to_owned()).spawn(run)?;
-        Ok(Self { tell, thread: Some(thread) })
+        Ok(Self { sender, thread: Some(thread) })
     }
 }
 
-impl Drop for Watch {
+impl Drop for PolicyFileWatcher {
     fn drop(&mut self) {
         // If the channel is full, the thread is about to take the message in it.
-        let _ = self.tell.send(Told::End);
+        let _ = self.sender.send(WatchMessage::End);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-struct Looking {
+/// The state of the thread: the file, and the directories that are watched.
+struct WatchThread {
     file: Arc<PolicyFile>,
     watcher: Option<RecommendedWatcher>,
     watched: BTreeSet<PathBuf>,
 }
 
-impl Looking {
-    fn new(file: Arc<PolicyFile>, changed: SyncSender<Told>) -> Self {
+impl WatchThread {
+    fn new(file: Arc<PolicyFile>, changed: SyncSender<WatchMessage>) -> Self {
         let made = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
             // A message that is already waiting suffices.
-            if let Err(TrySendError::Full(_)) = changed.try_send(Told::Changed) {}
+            if let Err(TrySendError::Full(_)) = changed.try_send(WatchMessage::Changed) {}
         });
-        let watcher = made.inspect_err(|error| unwatched(file.log(), file.path(), error)).ok();
-        let mut looking = Self { file, watcher, watched: BTreeSet::new() };
-        looking.watch();
+        let watcher = made.inspect_err(|error| log_unwatched(file.log(), file.path(), error)).ok();
+        let mut thread = Self { file, watcher, watched: BTreeSet::new() };
+        thread.watch();
         // The file may have changed between the start and now.
-        let _ = looking.file.look();
-        looking
+        let _ = thread.file.reload_if_changed();
+        thread
     }
 
-    fn run(mut self, told: &Receiver<Told>) {
+    fn run(mut self, messages: &Receiver<WatchMessage>) {
         loop {
-            match told.recv_timeout(EVERY) {
-                Ok(Told::Changed) => {
-                    if !quiet(told) {
+            match messages.recv_timeout(EVERY) {
+                Ok(WatchMessage::Changed) => {
+                    if !wait_until_quiet(messages) {
                         return;
                     }
                 }
-                Ok(Told::End) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(WatchMessage::End) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             self.watch();
-            let _ = self.file.look();
+            let _ = self.file.reload_if_changed();
         }
     }
 
@@ -105,7 +106,7 @@ impl Looking {
             let is_new = !self.watched.contains(&directory);
             match if is_new { watcher.watch(&directory, RecursiveMode::NonRecursive) } else { Ok(()) } {
                 Ok(()) => drop(watched.insert(directory)),
-                Err(error) => unwatched(self.file.log(), &directory, &error),
+                Err(error) => log_unwatched(self.file.log(), &directory, &error),
             }
         }
         self.watched = watched;
@@ -113,12 +114,12 @@ impl Looking {
 }
 
 /// Waits until no event is reported for a while; returns whether to continue.
-fn quiet(told: &Receiver<Told>) -> bool {
+fn wait_until_quiet(messages: &Receiver<WatchMessage>) -> bool {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
-        match told.recv_timeout(QUIET) {
-            Ok(Told::Changed) => {}
-            Ok(Told::End) | Err(RecvTimeoutError::Disconnected) => return false,
+        match messages.recv_timeout(QUIET) {
+            Ok(WatchMessage::Changed) => {}
+            Ok(WatchMessage::End) | Err(RecvTimeoutError::Disconnected) => return false,
             Err(RecvTimeoutError::Timeout) => break,
         }
     }
@@ -136,7 +137,7 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
     own.into_iter().chain(behind).collect()
 }
 
-fn unwatched(log: &Log, place: &Path, error: &notify::Error) {
+fn log_unwatched(log: &ServerLog, place: &Path, error: &notify::Error) {
     let seconds = EVERY.as_secs();
     let text = format!("changes are seen within {seconds} s only");
     log.warn("config_unwatched", &[("place", &place.display()), ("because", error), ("text", &text)]);

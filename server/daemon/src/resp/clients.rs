@@ -15,11 +15,11 @@ use super::writer::Protocol;
 pub(crate) struct Clients {
     /// The time at which the server started.
     pub(crate) since: Timestamp,
-    lines: Mutex<BTreeMap<u64, Line>>,
+    lines: Mutex<BTreeMap<u64, ClientLine>>,
 }
 
 /// The line of a connection.
-struct Line {
+struct ClientLine {
     peer: SocketAddr,
     local: SocketAddr,
     since: Timestamp,
@@ -30,12 +30,12 @@ struct Line {
 }
 
 /// A connection that is listed until this is dropped.
-pub(crate) struct Listed<'a> {
+pub(crate) struct ClientEntry<'a> {
     clients: &'a Clients,
     id: u64,
 }
 
-impl Drop for Listed<'_> {
+impl Drop for ClientEntry<'_> {
     fn drop(&mut self) {
         self.clients.lines().remove(&self.id);
     }
@@ -47,8 +47,8 @@ impl Clients {
     }
 
     /// Lists a new connection.
-    pub(crate) fn list(&self, session: &Session, now: Timestamp) -> Listed<'_> {
-        let line = Line {
+    pub(crate) fn list(&self, session: &Session, now: Timestamp) -> ClientEntry<'_> {
+        let line = ClientLine {
             peer: session.peer,
             local: session.local,
             since: now,
@@ -58,11 +58,11 @@ impl Clients {
             protocol: Protocol::default(),
         };
         self.lines().insert(session.id, line);
-        Listed { clients: self, id: session.id }
+        ClientEntry { clients: self, id: session.id }
     }
 
     /// Updates the line of a connection that described itself.
-    pub(crate) fn tell(&self, session: &Session, protocol: Protocol) {
+    pub(crate) fn update(&self, session: &Session, protocol: Protocol) {
         if let Some(line) = self.lines().get_mut(&session.id) {
             line.name.clone_from(&session.name);
             line.library.clone_from(&session.library);
@@ -77,9 +77,9 @@ impl Clients {
     }
 
     /// Returns the lines of the requested connections, in the order in which they connected.
-    pub(crate) fn text(&self, now: Timestamp, asked: impl Fn(u64) -> bool) -> String {
+    pub(crate) fn text(&self, now: Timestamp, wanted: impl Fn(u64) -> bool) -> String {
         let mut text = String::new();
-        for (id, line) in self.lines().iter().filter(|(id, _)| asked(**id)) {
+        for (id, line) in self.lines().iter().filter(|(id, _)| wanted(**id)) {
             let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             // Only facts: nothing is measured of a connection, so its buffers are not shown.
             let _ = writeln!(
@@ -99,7 +99,7 @@ impl Clients {
         text
     }
 
-    fn lines(&self) -> MutexGuard<'_, BTreeMap<u64, Line>> {
+    fn lines(&self) -> MutexGuard<'_, BTreeMap<u64, ClientLine>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,21 +14,21 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{timeout, timeout_at};
 
-use super::batch::Batch;
-use super::commands::{self, Args, Asked, Run, Turn};
-use super::decode::{Bounds, Frame, Place, decode};
-use super::session::{Queue, Session};
-use super::writer::Writer;
+use super::batch::CheckBatch;
+use super::commands::{self, Args, CommandContext, CommandHandler, HomeRequest};
+use super::decode::{ArgSpan, CommandBounds, RespFrame, decode};
+use super::session::{MultiQueue, Session};
+use super::writer::RespWriter;
 use crate::buffers::{BufferLease, GIVE_BACK};
-use crate::shared::Shared;
-use tollgate_keyspace::{Code, Fault};
+use crate::shared::ServerState;
+use tollgate_keyspace::{Fault, FaultCode};
 use tollgate_telemetry::audit::FrontEnd;
 
 /// The bytes that are read at once, at first and in long pipelines.
 const READ: usize = 1 << 10;
-const READ_MOST: usize = 16 << 10;
+const MAX_READ: usize = 16 << 10;
 /// The bytes that are answered before the task yields to other connections.
-const TURN: usize = 16 << 10;
+const YIELD_BYTES: usize = 16 << 10;
 /// The bytes of replies after which they are written before more is answered.
 const WRITE: usize = 16 << 10;
 /// The capacity for replies that an idle connection keeps.
@@ -39,8 +39,8 @@ const WRITE_STALL: Duration = Duration::from_secs(5);
 const COMMAND: Duration = Duration::from_secs(30);
 /// How often a connection that has had its part of the shared buffers for long checks whether room is scarce.
 const LOOK: Duration = Duration::from_secs(1);
-/// The most argument places that an idle connection keeps.
-const PLACES_KEPT: usize = 64;
+/// The most argument spans that an idle connection keeps.
+const SPANS_KEPT: usize = 64;
 /// The longest time in which a client must log in, where that is required.
 const LOGIN: Duration = Duration::from_secs(5);
 /// The longest time for which commands other than checks are answered without yielding.
@@ -57,7 +57,7 @@ const EXEC_BYTES: usize = 1 << 20;
 const HELD_LIMITS: usize = 512;
 
 /// The progress of an EXEC.
-struct Exec {
+struct ExecProgress {
     /// The next command.
     next: usize,
     /// The number of commands up to the last that may touch keys.
@@ -67,17 +67,17 @@ struct Exec {
 }
 
 /// How a part of an EXEC ended.
-enum Ran {
+enum ExecStep {
     /// All commands have been run.
     All,
     /// It yields to other connections.
     Slice,
     /// It has to wait for the answer to this question.
-    Until(Asked),
+    Until(HomeRequest),
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve<S>(shared: Arc<Shared>, stream: S, session: Session)
+pub(crate) async fn serve<S>(shared: Arc<ServerState>, stream: S, session: Session)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -88,9 +88,9 @@ where
         stream,
         session,
         input: Vec::new(),
-        hold: BufferLease::default(),
-        out: Writer::default(),
-        places: Vec::new(),
+        lease: BufferLease::default(),
+        out: RespWriter::default(),
+        spans: Vec::new(),
         away: false,
     };
     // However the connection ended, there is nowhere left to report it.
@@ -98,14 +98,14 @@ where
 }
 
 struct Connection<S> {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     stream: S,
     session: Session,
     input: Vec<u8>,
     /// The input's part of the shared buffers.
-    hold: BufferLease,
-    out: Writer,
-    places: Vec<Place>,
+    lease: BufferLease,
+    out: RespWriter,
+    spans: Vec<ArgSpan>,
     /// Whether the home was away, deciding without keeping anything, when the current replies were begun.
     away: bool,
 }
@@ -114,32 +114,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn run(&mut self) -> io::Result<()> {
         let mut stopping = self.shared.leaving.clone();
         let mut stop = pin!(stopping.wait_for(|stop| *stop));
-        let mut batch = Batch::default();
+        let mut batch = CheckBatch::default();
         let login = tokio::time::Instant::now() + LOGIN;
         // The deadline of the command that has arrived in part.
         let mut command = login;
         // The earliest time to check whether it has to give back its part of the shared buffers.
         let mut look = login;
-        let mut turn = 0;
+        let mut since_yield = 0;
         loop {
-            let Some(read) = self.room() else {
-                return self.full("expected a shorter command: others are long and not yet whole").await;
+            let Some(read) = self.reserve_input() else {
+                return self.refuse_for_room("expected a shorter command: others are long and not yet whole").await;
             };
             let end = match () {
                 () if self.session.scopes.is_none() => Some(login),
                 () if self.input.is_empty() => None,
                 () => Some(command),
             };
-            let give_back = self.holds_until().map(|until| until.max(look));
+            let give_back = self.lease_deadline().map(|until| until.max(look));
             let reading = self.stream.read_buf(&mut self.input);
             // A wait without a deadline needs no timer, and nearly all waits are such.
-            let came = if let Some(at) = [end, give_back].into_iter().flatten().min() {
+            let received = if let Some(at) = [end, give_back].into_iter().flatten().min() {
                 let within = timeout_at(at, reading);
-                let came = tokio::select! { biased; came = within => came, _ = &mut stop => return Ok(()) };
-                match came {
-                    Ok(came) => came,
+                let received = tokio::select! { biased; received = within => received, _ = &mut stop => return Ok(()) };
+                match received {
+                    Ok(received) => received,
                     Err(late) if end.is_some_and(|end| end <= at) => return Err(late.into()),
-                    Err(_) if self.gives_back() => {
+                    Err(_) if self.release_buffers() => {
                         look = tokio::time::Instant::now() + LOOK;
                         continue;
                     }
@@ -148,36 +148,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                             "expected a whole command, or EXEC, within {} s: others wait for the room it takes",
                             GIVE_BACK.as_secs()
                         );
-                        return self.full(&text).await;
+                        return self.refuse_for_room(&text).await;
                     }
                 }
             } else {
-                tokio::select! { biased; came = reading => came, _ = &mut stop => return Ok(()) }
+                tokio::select! { biased; received = reading => received, _ = &mut stop => return Ok(()) }
             }?;
-            if came == 0 {
+            if received == 0 {
                 return Ok(());
             }
             let began = Instant::now();
             self.away = self.shared.engine.is_away();
-            let was_empty = self.input.len() == came;
+            let was_empty = self.input.len() == received;
             let answered = self.answer(&mut batch).await?;
             if !self.input.is_empty() && (was_empty || answered > 0) {
                 command = tokio::time::Instant::now() + COMMAND;
             }
             self.count(began);
             self.write().await?;
-            batch.rest();
+            batch.release();
             if self.session.ends {
                 return timeout(WRITE_STALL, self.stream.shutdown()).await?;
             }
             // Yields, so that one long pipeline cannot starve the other connections of this thread.
-            turn += came;
-            if turn >= TURN {
-                turn = 0;
+            since_yield += received;
+            if since_yield >= YIELD_BYTES {
+                since_yield = 0;
                 tokio::task::yield_now().await;
             }
             // A pipeline that fills the read buffer is a long one.
-            if came == read && self.input.is_empty() && self.input.capacity() < READ_MOST {
+            if received == read && self.input.is_empty() && self.input.capacity() < MAX_READ {
                 // If there is no room, it is read in shorter pieces.
                 let _ = self.grow(2 * self.input.capacity());
             }
@@ -192,10 +192,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Makes room to read into; returns how much there is. `None` if other connections hold too much.
-    fn room(&mut self) -> Option<usize> {
+    fn reserve_input(&mut self) -> Option<usize> {
         let len = self.input.len();
         // At most the longest command, and what is read behind it.
-        let next = (2 * len).min(len.max(Bounds::KNOWN.command) + READ).max(READ);
+        let next = (2 * len).min(len.max(CommandBounds::KNOWN.command) + READ).max(READ);
         if self.input.capacity() == len && !self.grow(next) {
             return None;
         }
@@ -204,7 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Grows the input to that number of bytes, if the shared buffers have room for them.
     fn grow(&mut self, to: usize) -> bool {
-        let grown = self.hold.keep(&self.shared.buffers, to);
+        let grown = self.lease.keep(&self.shared.buffers, to);
         if grown {
             self.input.reserve_exact(to - self.input.len());
         }
@@ -212,45 +212,45 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Returns the time at which it has to give back its part of the shared buffers, if room is scarce then.
-    fn holds_until(&self) -> Option<tokio::time::Instant> {
-        let queue = self.session.queue.as_ref().and_then(|queue| queue.hold.until());
-        [self.hold.until(), queue].into_iter().flatten().min()
+    fn lease_deadline(&self) -> Option<tokio::time::Instant> {
+        let queue = self.session.queue.as_ref().and_then(|queue| queue.lease.deadline());
+        [self.lease.deadline(), queue].into_iter().flatten().min()
     }
 
     /// Gives back the bytes that are not needed if room is scarce; returns `false` if they are needed.
-    fn gives_back(&mut self) -> bool {
+    fn release_buffers(&mut self) -> bool {
         if !self.shared.buffers.is_scarce() {
             return true;
         }
-        if !self.input.is_empty() || self.session.queue.as_ref().is_some_and(|queue| queue.hold.until().is_some()) {
+        if !self.input.is_empty() || self.session.queue.as_ref().is_some_and(|queue| queue.lease.deadline().is_some()) {
             return false;
         }
         self.input = Vec::new();
-        self.hold.keep(&self.shared.buffers, 0)
+        self.lease.keep(&self.shared.buffers, 0)
     }
 
     /// Replies that there is no room, and closes the connection.
-    async fn full(&mut self, text: &str) -> io::Result<()> {
-        self.out.fault(&Fault::new(Code::Full, text));
+    async fn refuse_for_room(&mut self, text: &str) -> io::Result<()> {
+        self.out.fault(&Fault::new(FaultCode::Full, text));
         self.write().await?;
         timeout(WRITE_STALL, self.stream.shutdown()).await?
     }
 
     /// Answers every command that has arrived completely; returns how many bytes they were.
-    async fn answer(&mut self, batch: &mut Batch) -> io::Result<usize> {
+    async fn answer(&mut self, batch: &mut CheckBatch) -> io::Result<usize> {
         let input = std::mem::take(&mut self.input);
         let (mut at, mut began) = (0, Instant::now());
         while !self.session.ends {
-            let bounds = if self.session.scopes.is_none() { Bounds::UNKNOWN } else { Bounds::KNOWN };
+            let bounds = if self.session.scopes.is_none() { CommandBounds::UNKNOWN } else { CommandBounds::KNOWN };
             let rest = &input[at..];
-            let mut places = std::mem::take(&mut self.places);
-            let frame = decode(rest, &bounds, &mut places);
+            let mut spans = std::mem::take(&mut self.spans);
+            let frame = decode(rest, &bounds, &mut spans);
             match frame {
-                Ok(Frame::Command(len)) => {
-                    let args = Args { bytes: &rest[..len], places: &places };
-                    if !batch.takes(&args, at, &mut self.session, &self.shared) {
+                Ok(RespFrame::Command(len)) => {
+                    let args = Args { bytes: &rest[..len], spans: &spans };
+                    if !batch.push(&args, at, &mut self.session, &self.shared) {
                         batch.decide(&input, &self.shared, &mut self.out).await;
-                        if !batch.takes(&args, at, &mut self.session, &self.shared) {
+                        if !batch.push(&args, at, &mut self.session, &self.shared) {
                             self.command(args).await;
                             // Other tasks of this thread have waited for long enough.
                             if began.elapsed() > SLICE {
@@ -267,9 +267,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                     at += len;
                 }
-                Ok(Frame::Nothing(len)) => at += len,
-                Ok(Frame::Incomplete) => {
-                    self.places = places;
+                Ok(RespFrame::Nothing(len)) => at += len,
+                Ok(RespFrame::Incomplete) => {
+                    self.spans = spans;
                     break;
                 }
                 Err(mistake) => {
@@ -278,22 +278,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.session.ends = true;
                 }
             }
-            self.places = places;
+            self.spans = spans;
             if self.out.bytes.len() >= WRITE {
                 self.write().await?;
             }
         }
         batch.decide(&input, &self.shared, &mut self.out).await;
-        if self.places.capacity() > PLACES_KEPT {
-            self.places = Vec::new();
+        if self.spans.capacity() > SPANS_KEPT {
+            self.spans = Vec::new();
         }
         self.input = input;
         if at == self.input.len() {
             self.input.clear();
             // The memory of one long command is not kept.
-            if self.input.capacity() > READ_MOST {
-                self.input.shrink_to(READ_MOST);
-                let _ = self.hold.keep(&self.shared.buffers, self.input.capacity());
+            if self.input.capacity() > MAX_READ {
+                self.input.shrink_to(MAX_READ);
+                let _ = self.lease.keep(&self.shared.buffers, self.input.capacity());
             }
         } else {
             self.input.drain(..at);
@@ -312,7 +312,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Runs one command, or queues it for EXEC.
     async fn command(&mut self, args: Args<'_>) {
         let admitted = commands::admit(&args, &self.session)
-            .inspect_err(|fault| commands::told_refused(&args, &self.session, &self.shared, fault));
+            .inspect_err(|fault| commands::audit_refusal(&args, &self.session, &self.shared, fault));
         let command = match admitted {
             Ok(command) => {
                 self.shared.metrics.command(command);
@@ -324,7 +324,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let because = fault.to_string();
                 let because = because.strip_prefix("ERR ").unwrap_or(&because);
                 let text = format!("Transaction discarded because of: {because}");
-                return self.out.fault(&Fault::new(Code::ExecAbort, text));
+                return self.out.fault(&Fault::new(FaultCode::ExecAbort, text));
             }
             Err(fault) => {
                 if let Some(queue) = &mut self.session.queue {
@@ -336,13 +336,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.session.queue.is_some() && !command.is_at_once() {
             return self.wait_for_exec(args);
         }
-        if let Run::Exec = command.run {
+        if let CommandHandler::Exec = command.handler {
             return self.exec().await;
         }
         let Self { shared, session, out, .. } = self;
-        let asked = commands::run_now(command, &mut Turn { args, session, shared, out }, None);
-        if let Some(asked) = asked {
-            commands::ask(&self.shared, &asked, &mut self.out).await;
+        let request = commands::run_now(command, &mut CommandContext { args, session, shared, out }, None);
+        if let Some(request) = request {
+            commands::ask(&self.shared, &request, &mut self.out).await;
         }
     }
 
@@ -358,9 +358,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let text = format!("expected at most {QUEUE} commands and {QUEUE_BYTES} bytes before EXEC");
             return self.out.fault(&Fault::wrong(text));
         }
-        if !queue.hold.keep(&self.shared.buffers, queue.bytes + QUEUE_EACH * queue.commands.len()) {
+        if !queue.lease.keep(&self.shared.buffers, queue.bytes + QUEUE_EACH * queue.commands.len()) {
             queue.spoil();
-            return self.out.fault(&Fault::new(Code::Full, "expected fewer commands before EXEC: others wait too"));
+            return self
+                .out
+                .fault(&Fault::new(FaultCode::Full, "expected fewer commands before EXEC: others wait too"));
         }
         queue.commands.push(args.bytes.into());
         self.out.simple("QUEUED");
@@ -373,43 +375,43 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         if queue.spoiled {
             let text = "Transaction discarded because of previous errors.";
-            return self.out.fault(&Fault::new(Code::ExecAbort, text));
+            return self.out.fault(&Fault::new(FaultCode::ExecAbort, text));
         }
         self.out.array(queue.commands.len());
-        let mut exec = Exec { next: 0, keys_until: self.last_on_keys(&queue), limits: 0 };
+        let mut exec = ExecProgress { next: 0, keys_until: self.last_on_keys(&queue), limits: 0 };
         loop {
             match self.exec_some(&queue, &mut exec) {
-                Ran::All => return,
-                Ran::Slice => tokio::task::yield_now().await,
-                Ran::Until(asked) => commands::ask(&self.shared, &asked, &mut self.out).await,
+                ExecStep::All => return,
+                ExecStep::Slice => tokio::task::yield_now().await,
+                ExecStep::Until(request) => commands::ask(&self.shared, &request, &mut self.out).await,
             }
         }
     }
 
     /// Returns the number of queued commands up to the last that may touch keys of this server.
-    fn last_on_keys(&mut self, queue: &Queue) -> usize {
+    fn last_on_keys(&mut self, queue: &MultiQueue) -> usize {
         if !self.shared.engine.answers_at_once() {
             return 0;
         }
-        let Self { session, places, .. } = self;
+        let Self { session, spans, .. } = self;
         let last = queue.commands.iter().rposition(|bytes| {
-            let _ = decode(bytes, &Bounds::KNOWN, places);
-            commands::admit(&Args { bytes, places }, session).is_ok_and(|command| command.may_touch_keys())
+            let _ = decode(bytes, &CommandBounds::KNOWN, spans);
+            commands::admit(&Args { bytes, spans }, session).is_ok_and(|command| command.may_touch_keys())
         });
         last.map_or(0, |last| last + 1)
     }
 
     /// Runs commands, up to one that has to wait for an answer. The keys are held from the first command that touches
     /// them to the last that may; before and after that, it yields when it takes long.
-    fn exec_some(&mut self, queue: &Queue, exec: &mut Exec) -> Ran {
-        let Self { shared, session, out, places, .. } = self;
+    fn exec_some(&mut self, queue: &MultiQueue, exec: &mut ExecProgress) -> ExecStep {
+        let Self { shared, session, out, spans, .. } = self;
         let (mut keys, began) = (None, Instant::now());
         let (mut touched, mut limits) = (false, 0);
         while let Some(bytes) = queue.commands.get(exec.next) {
             if !touched || exec.next >= exec.keys_until {
                 keys = None;
                 if limits > HELD_LIMITS || began.elapsed() > SLICE {
-                    return Ran::Slice;
+                    return ExecStep::Slice;
                 }
             }
             exec.next += 1;
@@ -420,29 +422,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 continue;
             }
             // They were decoded before, so they are valid.
-            let _ = decode(bytes, &Bounds::KNOWN, places);
-            let args = Args { bytes, places };
+            let _ = decode(bytes, &CommandBounds::KNOWN, spans);
+            let args = Args { bytes, spans };
             let command = match commands::admit(&args, session) {
                 Ok(command) => command,
                 Err(fault) => {
-                    commands::told_refused(&args, session, shared, &fault);
+                    commands::audit_refusal(&args, session, shared, &fault);
                     out.fault(&fault);
                     continue;
                 }
             };
             if exec.next <= exec.keys_until && command.may_touch_keys() {
-                keys.get_or_insert_with(|| shared.engine.keys());
+                keys.get_or_insert_with(|| shared.engine.lock_keys());
             }
-            let mut turn = Turn { args, session, shared, out };
-            let Some(asked) = commands::run_now(command, &mut turn, keys.as_deref_mut()) else {
+            let mut ctx = CommandContext { args, session, shared, out };
+            let Some(request) = commands::run_now(command, &mut ctx, keys.as_mut()) else {
                 touched |= command.may_touch_keys();
                 continue;
             };
-            touched |= asked.limits().is_none();
-            limits += asked.limits().unwrap_or_default();
+            touched |= request.limits().is_none();
+            limits += request.limits().unwrap_or_default();
             // Questions to the home while the keys are held keep other connections from the keys.
             if touched && keys.is_some() {
-                exec.limits += asked.limits().unwrap_or_default();
+                exec.limits += request.limits().unwrap_or_default();
                 if exec.limits > HELD_LIMITS {
                     out.fault(&Fault::wrong(format!(
                         "not run: expected at most {HELD_LIMITS} limits to be asked about between the first and the \
@@ -451,11 +453,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     continue;
                 }
             }
-            if !commands::ask_now(shared, &asked, keys.as_deref_mut(), out) {
-                return Ran::Until(asked);
+            if !commands::ask_now(shared, &request, keys.as_mut(), out) {
+                return ExecStep::Until(request);
             }
         }
-        Ran::All
+        ExecStep::All
     }
 
     /// Writes the replies, and what TLS buffered of them, once everything they report is kept. The first attempt needs
@@ -485,8 +487,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         });
         if !first.await? {
             // Replies that are not read at once are counted in the shared buffers, as long commands are.
-            let mut hold = BufferLease::default();
-            if !hold.keep_replies(&self.shared.buffers, self.out.bytes.capacity()) {
+            let mut lease = BufferLease::default();
+            if !lease.keep_replies(&self.shared.buffers, self.out.bytes.capacity()) {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
             let rest = async {

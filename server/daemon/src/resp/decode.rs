@@ -1,13 +1,13 @@
 //! Decodes bytes to commands: arrays of bulk strings, and the inline PING of redis-benchmark.
 //!
-//! Nothing is copied and nothing is reserved for a length that was only announced: arguments are places in the bytes
+//! Nothing is copied and nothing is reserved for a length that was only announced: arguments are ranges of the bytes
 //! that have arrived. Everything that Redis reports as a protocol error is one here, in the same words.
 
 use std::fmt;
 
 /// Bounds on one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct CommandBounds {
     /// Arguments of a command, including its name.
     pub(crate) args: usize,
     /// Bytes of an argument.
@@ -16,7 +16,7 @@ pub(crate) struct Bounds {
     pub(crate) command: usize,
 }
 
-impl Bounds {
+impl CommandBounds {
     /// For callers with a scope: the longest legal calls are those of 32 rolling limits, with 170 arguments, and those
     /// that load Tollgate's own library.
     pub(crate) const KNOWN: Self = Self { args: 256, arg: 192 << 10, command: 256 << 10 };
@@ -27,13 +27,13 @@ impl Bounds {
 /// The longest inline command, and the longest line that announces a length.
 pub(crate) const MAX_LINE: usize = 64;
 
-/// The place of an argument in the bytes.
-pub(crate) type Place = std::ops::Range<usize>;
+/// The range of an argument in the bytes.
+pub(crate) type ArgSpan = std::ops::Range<usize>;
 
 /// What the bytes begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
-    /// A command with its arguments in the places; the bytes it took.
+pub(crate) enum RespFrame {
+    /// A command whose arguments are in the spans; the bytes it took.
     Command(usize),
     /// Nothing to answer, such as an empty array; the bytes it took.
     Nothing(usize),
@@ -43,7 +43,7 @@ pub(crate) enum Frame {
 
 /// A protocol error, after which the connection cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mistake {
+pub(crate) enum RespProtocolError {
     /// The number of arguments is not valid, or too large.
     Count,
     /// The length of an argument is not valid, or too large.
@@ -60,7 +60,7 @@ pub(crate) enum Mistake {
     Inline,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for RespProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Protocol error: ")?;
         match self {
@@ -75,57 +75,61 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Decodes the command that `bytes` begin with; its arguments are put into `places`, which is cleared first.
+/// Decodes the command that `bytes` begin with; its arguments are put into `spans`, which is cleared first.
 #[inline]
-pub(crate) fn decode(bytes: &[u8], bounds: &Bounds, places: &mut Vec<Place>) -> Result<Frame, Mistake> {
-    places.clear();
+pub(crate) fn decode(
+    bytes: &[u8],
+    bounds: &CommandBounds,
+    spans: &mut Vec<ArgSpan>,
+) -> Result<RespFrame, RespProtocolError> {
+    spans.clear();
     match bytes.first() {
-        None => Ok(Frame::Incomplete),
-        Some(b'*') => array(bytes, bounds, places),
-        Some(_) => inline(bytes, places),
+        None => Ok(RespFrame::Incomplete),
+        Some(b'*') => array(bytes, bounds, spans),
+        Some(_) => inline(bytes, spans),
     }
 }
 
 #[inline]
-fn array(bytes: &[u8], bounds: &Bounds, places: &mut Vec<Place>) -> Result<Frame, Mistake> {
-    let Some((count, mut at)) = number(bytes, 1)? else { return Ok(Frame::Incomplete) };
-    let count = count.ok_or(Mistake::Count)?;
+fn array(bytes: &[u8], bounds: &CommandBounds, spans: &mut Vec<ArgSpan>) -> Result<RespFrame, RespProtocolError> {
+    let Some((count, mut at)) = number(bytes, 1)? else { return Ok(RespFrame::Incomplete) };
+    let count = count.ok_or(RespProtocolError::Count)?;
     if count <= 0 {
-        return Ok(Frame::Nothing(at));
+        return Ok(RespFrame::Nothing(at));
     }
     if count > bounds.args as i64 {
-        return Err(Mistake::Count);
+        return Err(RespProtocolError::Count);
     }
     for _ in 0..count {
         match bytes.get(at) {
-            None => return Ok(Frame::Incomplete),
+            None => return Ok(RespFrame::Incomplete),
             Some(b'$') => {}
-            Some(other) => return Err(Mistake::Dollar(*other)),
+            Some(other) => return Err(RespProtocolError::Dollar(*other)),
         }
-        let Some((len, start)) = number(bytes, at + 1)? else { return Ok(Frame::Incomplete) };
-        let len = len.and_then(|len| usize::try_from(len).ok()).ok_or(Mistake::Length)?;
+        let Some((len, start)) = number(bytes, at + 1)? else { return Ok(RespFrame::Incomplete) };
+        let len = len.and_then(|len| usize::try_from(len).ok()).ok_or(RespProtocolError::Length)?;
         if len > bounds.arg {
-            return Err(Mistake::Length);
+            return Err(RespProtocolError::Length);
         }
         let end = start + len;
         if end + 2 > bounds.command {
-            return Err(Mistake::Long);
+            return Err(RespProtocolError::Long);
         }
         match bytes.get(end..) {
             Some([b'\r', b'\n', ..]) => {}
-            Some([] | [b'\r']) | None => return Ok(Frame::Incomplete),
-            Some(_) => return Err(Mistake::End),
+            Some([] | [b'\r']) | None => return Ok(RespFrame::Incomplete),
+            Some(_) => return Err(RespProtocolError::End),
         }
-        places.push(start..end);
+        spans.push(start..end);
         at = end + 2;
     }
-    Ok(Frame::Command(at))
+    Ok(RespFrame::Command(at))
 }
 
 /// Returns the number in the line that begins at `at`, and where the next line begins; `None` while the line has no
 /// end. The number is `None` if the line is not a number.
 #[inline]
-fn number(bytes: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mistake> {
+fn number(bytes: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, RespProtocolError> {
     let rest = bytes.get(at..).unwrap_or_default();
     let (mut value, mut digits) = (0i64, 0);
     // Nearly all have one to five digits.
@@ -145,15 +149,15 @@ fn number(bytes: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mista
             _ => return other_line(rest, at),
         }
     }
-    if rest.len() >= MAX_LINE { Err(Mistake::Line) } else { Ok(None) }
+    if rest.len() >= MAX_LINE { Err(RespProtocolError::Line) } else { Ok(None) }
 }
 
 /// Parses a line that is not digits alone: `-1` is a number too.
 #[cold]
-fn other_line(rest: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mistake> {
+fn other_line(rest: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, RespProtocolError> {
     let line = rest.iter().take(MAX_LINE).position(|byte| *byte == b'\r');
     let Some(end) = line else {
-        return if rest.len() >= MAX_LINE { Err(Mistake::Line) } else { Ok(None) };
+        return if rest.len() >= MAX_LINE { Err(RespProtocolError::Line) } else { Ok(None) };
     };
     if rest.get(end + 1).is_none() {
         return Ok(None);
@@ -165,81 +169,81 @@ fn other_line(rest: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Mi
 }
 
 /// Decodes a line that is not an array.
-fn inline(bytes: &[u8], places: &mut Vec<Place>) -> Result<Frame, Mistake> {
+fn inline(bytes: &[u8], spans: &mut Vec<ArgSpan>) -> Result<RespFrame, RespProtocolError> {
     let Some(end) = bytes.iter().take(MAX_LINE).position(|byte| *byte == b'\n') else {
         // A line that can no longer become PING is rejected at once.
         let is_ping = b"PING\r".get(..bytes.len()).is_some_and(|start| bytes.eq_ignore_ascii_case(start));
-        return if is_ping || bytes == b"\r" { Ok(Frame::Incomplete) } else { Err(Mistake::Inline) };
+        return if is_ping || bytes == b"\r" { Ok(RespFrame::Incomplete) } else { Err(RespProtocolError::Inline) };
     };
     let line = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
     if line.is_empty() {
-        return Ok(Frame::Nothing(end + 1));
+        return Ok(RespFrame::Nothing(end + 1));
     }
     if !line.eq_ignore_ascii_case(b"PING") {
-        return Err(Mistake::Inline);
+        return Err(RespProtocolError::Inline);
     }
-    places.push(0..line.len());
-    Ok(Frame::Command(end + 1))
+    spans.push(0..line.len());
+    Ok(RespFrame::Command(end + 1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> Result<(Frame, Vec<&[u8]>), Mistake> {
-        let mut places = Vec::new();
-        let frame = decode(bytes, &Bounds::KNOWN, &mut places)?;
-        Ok((frame, places.into_iter().map(|place| &bytes[place]).collect()))
+    fn read(bytes: &[u8]) -> Result<(RespFrame, Vec<&[u8]>), RespProtocolError> {
+        let mut spans = Vec::new();
+        let frame = decode(bytes, &CommandBounds::KNOWN, &mut spans)?;
+        Ok((frame, spans.into_iter().map(|span| &bytes[span]).collect()))
     }
 
     #[test]
     fn commands_are_read_wherever_the_bytes_are_cut() {
         let whole = b"*3\r\n$8\r\nTG.CHECK\r\n$1\r\nk\r\n$7\r\n100/min\r\n*1\r\n$4\r\nPING\r\n";
         let first = whole.len() - 14;
-        assert_eq!(read(whole), Ok((Frame::Command(first), vec![&b"TG.CHECK"[..], b"k", b"100/min"])));
+        assert_eq!(read(whole), Ok((RespFrame::Command(first), vec![&b"TG.CHECK"[..], b"k", b"100/min"])));
         for cut in 0..first {
-            assert_eq!(read(&whole[..cut]).map(|read| read.0), Ok(Frame::Incomplete), "cut at {cut}");
+            assert_eq!(read(&whole[..cut]).map(|read| read.0), Ok(RespFrame::Incomplete), "cut at {cut}");
         }
-        assert_eq!(read(&whole[first..]), Ok((Frame::Command(14), vec![&b"PING"[..]])));
+        assert_eq!(read(&whole[first..]), Ok((RespFrame::Command(14), vec![&b"PING"[..]])));
     }
 
     #[test]
     fn empty_commands_and_arguments_are_no_mistakes() {
-        assert_eq!(read(b"*0\r\n"), Ok((Frame::Nothing(4), vec![])));
-        assert_eq!(read(b"*-1\r\n"), Ok((Frame::Nothing(5), vec![])));
-        assert_eq!(read(b"\r\nPING\r\n").map(|read| read.0), Ok(Frame::Nothing(2)));
-        assert_eq!(read(b"*1\r\n$0\r\n\r\n"), Ok((Frame::Command(10), vec![&b""[..]])));
+        assert_eq!(read(b"*0\r\n"), Ok((RespFrame::Nothing(4), vec![])));
+        assert_eq!(read(b"*-1\r\n"), Ok((RespFrame::Nothing(5), vec![])));
+        assert_eq!(read(b"\r\nPING\r\n").map(|read| read.0), Ok(RespFrame::Nothing(2)));
+        assert_eq!(read(b"*1\r\n$0\r\n\r\n"), Ok((RespFrame::Command(10), vec![&b""[..]])));
     }
 
     #[test]
     fn of_inline_commands_ping_alone_is_taken() {
-        assert_eq!(read(b"PING\r\n"), Ok((Frame::Command(6), vec![&b"PING"[..]])));
-        assert_eq!(read(b"ping\n"), Ok((Frame::Command(5), vec![&b"ping"[..]])));
+        assert_eq!(read(b"PING\r\n"), Ok((RespFrame::Command(6), vec![&b"PING"[..]])));
+        assert_eq!(read(b"ping\n"), Ok((RespFrame::Command(5), vec![&b"ping"[..]])));
         for cut in 1..5 {
-            assert_eq!(read(&b"PING\r\n"[..cut]).map(|read| read.0), Ok(Frame::Incomplete));
+            assert_eq!(read(&b"PING\r\n"[..cut]).map(|read| read.0), Ok(RespFrame::Incomplete));
         }
         for line in
             ["POST / HTTP/1.1\r\n", "GET", "P\r\n", "Host: x\r\n", "GET / HTTP/1.1\r\nHost: a\r\n", "PINGS", "PING\rx"]
         {
-            assert_eq!(read(line.as_bytes()), Err(Mistake::Inline), "{line:?}");
+            assert_eq!(read(line.as_bytes()), Err(RespProtocolError::Inline), "{line:?}");
         }
     }
 
     #[test]
     fn mistakes_have_the_words_of_redis() {
         for (bytes, mistake, words) in [
-            (&b"*x\r\n"[..], Mistake::Count, "invalid multibulk length"),
-            (b"*257\r\n", Mistake::Count, "invalid multibulk length"),
-            (b"*99999999999999999999\r\n", Mistake::Count, "invalid multibulk length"),
-            (b"*1\r\n:1\r\n", Mistake::Dollar(b':'), "expected '$', got ':'"),
-            (b"*1\r\n$-1\r\n", Mistake::Length, "invalid bulk length"),
-            (b"*1\r\n$1000000\r\n", Mistake::Length, "invalid bulk length"),
-            (b"*1\r\n$4\r\nPINGxx", Mistake::End, "expected CRLF after an argument"),
+            (&b"*x\r\n"[..], RespProtocolError::Count, "invalid multibulk length"),
+            (b"*257\r\n", RespProtocolError::Count, "invalid multibulk length"),
+            (b"*99999999999999999999\r\n", RespProtocolError::Count, "invalid multibulk length"),
+            (b"*1\r\n:1\r\n", RespProtocolError::Dollar(b':'), "expected '$', got ':'"),
+            (b"*1\r\n$-1\r\n", RespProtocolError::Length, "invalid bulk length"),
+            (b"*1\r\n$1000000\r\n", RespProtocolError::Length, "invalid bulk length"),
+            (b"*1\r\n$4\r\nPINGxx", RespProtocolError::End, "expected CRLF after an argument"),
         ] {
             let found = read(bytes).unwrap_err();
             assert_eq!(found, mistake);
             assert_eq!(found.to_string(), format!("Protocol error: {words}"));
         }
-        assert_eq!(read(&[b"*".as_slice(), &[b'1'; 70]].concat()), Err(Mistake::Line));
+        assert_eq!(read(&[b"*".as_slice(), &[b'1'; 70]].concat()), Err(RespProtocolError::Line));
     }
 }

@@ -17,9 +17,9 @@ mod connection;
 pub(crate) mod decode;
 #[cfg(test)]
 mod fuzz;
-#[cfg(test)]
-mod patience;
 pub(crate) mod session;
+#[cfg(test)]
+mod timeouts;
 pub(crate) mod writer;
 
 pub(crate) use connection::serve;

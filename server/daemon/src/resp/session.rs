@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::access::Scopes;
 use crate::buffers::BufferLease;
-use crate::resp::batch::Repeated;
-use crate::resp::commands::Flushed;
+use crate::resp::batch::CheckTemplate;
+use crate::resp::commands::ScriptView;
 use tollgate_telemetry::audit::FrontEnd;
-use tollgate_telemetry::audit::{By, Who};
+use tollgate_telemetry::audit::{AuditActor, CallerIdentity};
 
 /// The state of a connection.
 pub(crate) struct Session {
@@ -29,30 +29,30 @@ pub(crate) struct Session {
     /// The name and the version of its client library.
     pub(crate) library: [Vec<u8>; 2],
     /// Commands queued for EXEC, as they arrived.
-    pub(crate) queue: Option<Queue>,
+    pub(crate) queue: Option<MultiQueue>,
     /// How long nothing more is answered, after too many failed logins.
     pub(crate) pause: Option<Duration>,
     /// Whether the connection ends after its replies are written.
     pub(crate) ends: bool,
     /// Which scripts it sees as loaded.
-    pub(crate) flushed: Flushed,
+    pub(crate) script_view: ScriptView,
     /// The latest check, which the next one mostly repeats.
-    pub(crate) latest: Option<Arc<Repeated>>,
+    pub(crate) latest: Option<Arc<CheckTemplate>>,
 }
 
 /// Commands between MULTI and EXEC.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    /// Their bytes, which are decoded again: the places of many short arguments would take more memory.
+pub(crate) struct MultiQueue {
+    /// Their bytes, which are decoded again: the spans of many short arguments would take more memory.
     pub(crate) commands: Vec<Box<[u8]>>,
     pub(crate) bytes: usize,
     /// Their part of the shared buffers.
-    pub(crate) hold: BufferLease,
+    pub(crate) lease: BufferLease,
     /// Whether one of them was not valid, so that none will be run.
     pub(crate) spoiled: bool,
 }
 
-impl Queue {
+impl MultiQueue {
     /// Records that none of the commands will be run, and releases their memory.
     pub(crate) fn spoil(&mut self) {
         *self = Self { spoiled: true, ..Self::default() };
@@ -73,14 +73,14 @@ impl Session {
             queue: None,
             pause: None,
             ends: false,
-            flushed: Flushed::default(),
+            script_view: ScriptView::default(),
             latest: None,
         }
     }
 
     /// Returns the caller, for the audit log.
-    pub(crate) fn by(&self) -> By {
-        let who = self.token.clone().map_or_else(|| self.scopes.who(), Who::Token);
-        By::new(who, FrontEnd::Resp, self.peer, None)
+    pub(crate) fn by(&self) -> AuditActor {
+        let who = self.token.clone().map_or_else(|| self.scopes.who(), CallerIdentity::Token);
+        AuditActor::new(who, FrontEnd::Resp, self.peer, None)
     }
 }

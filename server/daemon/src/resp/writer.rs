@@ -1,9 +1,9 @@
 //! Replies as bytes, in RESP2 or RESP3.
 
-use tollgate_dialects::Reply;
+use tollgate_dialects::DialectReply;
 use tollgate_kernel::{Decision, Detail};
 
-use tollgate_keyspace::{Code, Fault};
+use tollgate_keyspace::{Fault, FaultCode};
 
 /// The protocol version of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,14 +25,14 @@ impl Protocol {
 
 /// Replies to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct RespWriter {
     pub(crate) bytes: Vec<u8>,
     pub(crate) protocol: Protocol,
     /// Error replies that are not counted yet.
-    pub(crate) faults: Vec<Code>,
+    pub(crate) faults: Vec<FaultCode>,
 }
 
-impl Writer {
+impl RespWriter {
     /// Writes an integer.
     #[inline]
     pub(crate) fn int(&mut self, number: i64) {
@@ -135,12 +135,12 @@ impl Writer {
     }
 
     /// Writes the reply of a dialect.
-    pub(crate) fn reply(&mut self, reply: &Reply) {
+    pub(crate) fn reply(&mut self, reply: &DialectReply) {
         match reply {
-            Reply::Int(number) => self.int(*number),
-            Reply::Nil => self.nil(),
-            Reply::Text(text) => self.bulk(text.as_bytes()),
-            Reply::Array(replies) => {
+            DialectReply::Int(number) => self.int(*number),
+            DialectReply::Nil => self.nil(),
+            DialectReply::Text(text) => self.bulk(text.as_bytes()),
+            DialectReply::Array(replies) => {
                 self.array(replies.len());
                 replies.iter().for_each(|reply| self.reply(reply));
             }

@@ -17,28 +17,28 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tollgate_engine::Upkeep;
-use tollgate_journal::Failed;
-use tollgate_journal::disk::{Disk, Real};
-use tollgate_memory::Manual;
-use tollgate_telemetry::audit::{Event, Outcome, What};
+use tollgate_journal::JournalError;
+use tollgate_journal::disk::{Disk, RealDisk};
+use tollgate_memory::ManualClock;
+use tollgate_telemetry::audit::{AuditAction, AuditEvent, AuditOutcome};
 
-use crate::access::Token;
-use crate::reload::{Reload, Watch};
-use crate::settings::Settings;
-use crate::shared::Shared;
+use crate::access::AccessToken;
+use crate::reload::{PolicyFileWatcher, Reloader};
+use crate::settings::ServerSettings;
+use crate::shared::ServerState;
 use crate::start_error::StartError;
-use start::Time;
+use start::ServerClock;
 
 /// A running server. Dropping it ends it as [`Server::stop`] does.
 pub struct Server {
-    shared: Arc<Shared>,
-    reload: Reload,
+    shared: Arc<ServerState>,
+    reload: Reloader,
     /// Notices that the policy file changed.
-    watch: Option<Watch>,
+    watch: Option<PolicyFileWatcher>,
     resp: Vec<SocketAddr>,
     http: Vec<SocketAddr>,
     connections: usize,
-    made: Option<Token>,
+    initial_token: Option<AccessToken>,
     stop: watch::Sender<bool>,
     leave: watch::Sender<bool>,
     acceptor: Option<JoinHandle<()>>,
@@ -48,16 +48,16 @@ pub struct Server {
     /// The upkeep of the journal and its snapshots, if data is kept.
     upkeep: Option<Upkeep>,
     /// What the start recovered, in words.
-    found: Vec<String>,
+    recovery_report: Vec<String>,
     /// Whether the start was allowed to repair damage.
     repaired: bool,
-    within: Duration,
+    stop_timeout: Duration,
 }
 
 impl Server {
     /// Starts a server that decides by the process's monotonic clock.
-    pub fn start(settings: Settings) -> Result<Self, StartError> {
-        Self::start_by(settings, &Time::Usual, Arc::new(Real))
+    pub fn start(settings: ServerSettings) -> Result<Self, StartError> {
+        Self::start_from(settings, &ServerClock::Monotonic, Arc::new(RealDisk))
     }
 
     /// Returns the state that a key of the first database holds for dialects. The comparison of homes uses it, because
@@ -65,30 +65,34 @@ impl Server {
     #[doc(hidden)]
     pub fn states(&self, key: &[u8]) -> Vec<tollgate_kernel::KeyState> {
         let now = self.shared.engine.now();
-        self.shared.engine.keys().states(key, now)
+        self.shared.engine.on_keys(|keys| keys.states(key, now))
     }
 
     /// Starts a server by a clock that stands still until it is set. For tests: the command line does not offer it.
-    pub fn start_with_clock(settings: Settings, clock: &Manual) -> Result<Self, StartError> {
-        Self::start_by(settings, &Time::Given(clock.clone()), Arc::new(Real))
+    pub fn start_with_clock(settings: ServerSettings, clock: &ManualClock) -> Result<Self, StartError> {
+        Self::start_from(settings, &ServerClock::Manual(clock.clone()), Arc::new(RealDisk))
     }
 
     /// Starts a server on a disk that fails on demand, for tests.
     #[doc(hidden)]
-    pub fn start_with_disk(settings: Settings, clock: &Manual, disk: Arc<dyn Disk>) -> Result<Self, StartError> {
-        Self::start_by(settings, &Time::Given(clock.clone()), disk)
+    pub fn start_with_disk(
+        settings: ServerSettings,
+        clock: &ManualClock,
+        disk: Arc<dyn Disk>,
+    ) -> Result<Self, StartError> {
+        Self::start_from(settings, &ServerClock::Manual(clock.clone()), disk)
     }
 
     /// Requests a snapshot now, for tests. The receiver gets its size in bytes once it is written; `None` if no data is
     /// kept.
     #[doc(hidden)]
-    pub fn snapshot(&self) -> Option<Receiver<Result<u64, Failed>>> {
+    pub fn snapshot(&self) -> Option<Receiver<Result<u64, JournalError>>> {
         self.upkeep.as_ref().map(Upkeep::snapshot)
     }
 
     /// Returns what the start recovered, in words, one fact a line.
-    pub fn found(&self) -> &[String] {
-        &self.found
+    pub fn recovery_report(&self) -> &[String] {
+        &self.recovery_report
     }
 
     /// Returns the address of the Redis protocol; the first if there are several.
@@ -118,8 +122,8 @@ impl Server {
     }
 
     /// Returns the token made at the start, which allows everything, if one was made.
-    pub fn token(&self) -> Option<&Token> {
-        self.made.as_ref()
+    pub fn token(&self) -> Option<&AccessToken> {
+        self.initial_token.as_ref()
     }
 
     /// Returns the generation of the policies in use; each change of the policy file has its own number.
@@ -139,7 +143,7 @@ impl Server {
     }
 
     /// Returns the handle that does so, to be run on another thread.
-    pub fn reloading(&self) -> Reload {
+    pub fn reloader(&self) -> Reloader {
         self.reload.clone()
     }
 
@@ -161,7 +165,7 @@ impl Server {
             let _ = acceptor.join();
         }
         for _ in &self.threads {
-            let _ = self.settled.recv_timeout(self.within);
+            let _ = self.settled.recv_timeout(self.stop_timeout);
         }
         let _ = self.leave.send(true);
         for thread in self.threads.drain(..) {
@@ -169,12 +173,12 @@ impl Server {
         }
         // No thread decides any more.
         if let Some(mut upkeep) = self.upkeep.take() {
-            upkeep.end(self.within);
+            upkeep.end(self.stop_timeout);
         }
         if was_open {
             // Reports what the audit log has left out so far, before its last line.
             self.shared.engine.second();
-            self.shared.engine.audit().tell(&Event::of_server(What::Stop, Outcome::Done));
+            self.shared.engine.audit().record(&AuditEvent::of_server(AuditAction::Stop, AuditOutcome::Done));
         }
     }
 }

@@ -10,98 +10,98 @@ use std::sync::mpsc::channel;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 use tollgate_config::Config;
-use tollgate_engine::persist::{self, Caps, Embedded, Opened, Recovered};
+use tollgate_engine::persist::{self, EmbeddedHome, RecoverySummary, RestoreParameters};
 use tollgate_engine::{Engine, Home, Ops, Upkeep};
 use tollgate_journal::disk::Disk;
 use tollgate_kernel::{Clock, Policy};
-use tollgate_keyspace::Keys;
-use tollgate_memory::{Manual, Memory, Monotonic};
-use tollgate_telemetry::audit::{Event, FrontEnd, Outcome, What};
-use tollgate_telemetry::log::Log;
+use tollgate_keyspace::Keyspace;
+use tollgate_memory::{ManualClock, Memory, MonotonicClock};
+use tollgate_telemetry::audit::{AuditAction, AuditEvent, AuditOutcome, FrontEnd};
+use tollgate_telemetry::log::ServerLog;
 
 use super::Server;
-use super::threads::{accept, keep, thread, work};
-use crate::access::{Access, Free, Token, Tokens};
+use super::threads::{accept, maintain, serve_connections, spawn_thread};
+use crate::access::{AccessControl, AccessToken, FreeAccess, Tokens};
 use crate::buffers::{self, BufferBudget};
-use crate::http::Front;
-use crate::listeners::{self, Acceptor, ConnectionSlots, Listener, Protocols, Serving, Tls};
+use crate::http::HttpState;
+use crate::listeners::{self, Acceptor, ConnectionSlots, Listener, Protocols, ServeContext, Tls};
 use crate::metrics::Metrics;
-use crate::reload::{self, First, Reload, Watch};
+use crate::reload::{self, InitialConfig, PolicyFileWatcher, Reloader};
 use crate::resp::clients::Clients;
-use crate::resp::commands::Scripts;
-use crate::settings::Settings;
-use crate::shared::Shared;
+use crate::resp::commands::ScriptRegistry;
+use crate::settings::ServerSettings;
+use crate::shared::ServerState;
 use crate::start_error::StartError;
 
 /// The clock that a server decides by.
-pub(super) enum Time {
+pub(super) enum ServerClock {
     /// The process's monotonic clock.
-    Usual,
+    Monotonic,
     /// A clock that a test sets.
-    Given(Manual),
+    Manual(ManualClock),
 }
 
-impl Time {
+impl ServerClock {
     /// Returns the clock if it is not the process's own.
-    fn given(&self) -> Option<Box<dyn Clock>> {
+    fn manual(&self) -> Option<Box<dyn Clock>> {
         match self {
-            Self::Usual => None,
-            Self::Given(clock) => Some(Box::new(clock.clone())),
+            Self::Monotonic => None,
+            Self::Manual(clock) => Some(Box::new(clock.clone())),
         }
     }
 
     fn clock(&self) -> Box<dyn Clock> {
-        self.given().unwrap_or_else(|| Box::new(Monotonic::new()))
+        self.manual().unwrap_or_else(|| Box::new(MonotonicClock::new()))
     }
 }
 
 /// Returns the store in this process and the keys, recovered from the kept data if there is any.
 fn embedded(
-    settings: &Settings,
+    settings: &ServerSettings,
     config: &Config,
-    time: &Time,
+    time: &ServerClock,
     disk: Arc<dyn Disk>,
-) -> Result<(Embedded, Keys, Recovered), StartError> {
+) -> Result<(EmbeddedHome, Keyspace, RecoverySummary), StartError> {
     let Some(keeping) = &settings.data else {
         let memory = time
-            .given()
+            .manual()
             .map_or_else(|| Memory::new(settings.memory), |clock| Memory::with_clock(settings.memory, clock));
-        return Ok((Embedded::new(memory, None, time.clock()), Keys::new(settings.keys), Recovered::default()));
+        let home = EmbeddedHome::new(memory, time.clock());
+        return Ok((home, Keyspace::new(settings.keys), RecoverySummary::default()));
     };
     let of_file = config.policies.iter().map(|entry| entry.policy.clone());
     let policies: Vec<Policy> = settings.policies.iter().cloned().chain(of_file).collect();
-    let caps = Caps {
+    let caps = RestoreParameters {
         memory: settings.memory,
         keys: settings.keys,
         policies: &policies,
-        clock: &|| time.given(),
+        clock: &|| time.manual(),
         now: time.clock().now(),
     };
-    let Opened { memory, keys, binding, recovered } = persist::open(keeping, disk, &caps)?;
-    Ok((Embedded::new(memory, Some(Arc::new(binding)), time.clock()), keys, recovered))
+    Ok(persist::open(keeping, disk, &caps)?.into_home(time.clock()))
 }
 
 /// Returns the tokens of the settings' file, or one token made here.
-fn tokens(settings: &Settings) -> Result<(Option<Token>, Tokens), StartError> {
+fn tokens(settings: &ServerSettings) -> Result<(Option<AccessToken>, Tokens), StartError> {
     match &settings.tokens {
         Some(file) => Ok((None, Tokens::read(file).map_err(StartError::Tokens)?)),
         None if settings.insecure_no_auth => Ok((None, Tokens::default())),
         None => {
-            let made = Token::make().map_err(StartError::System)?;
-            let tokens = Tokens::one(made.hash());
-            Ok((Some(made), tokens))
+            let token = AccessToken::make().map_err(StartError::System)?;
+            let tokens = Tokens::single(token.hash());
+            Ok((Some(token), tokens))
         }
     }
 }
 
-fn listen(settings: &Settings) -> Result<Vec<Listener>, StartError> {
+fn listen(settings: &ServerSettings) -> Result<Vec<Listener>, StartError> {
     let resp = settings.resp.iter().chain(&settings.more_resp).map(|addr| (*addr, FrontEnd::Resp));
     let http = settings.http.iter().chain(&settings.more_http).map(|addr| (*addr, FrontEnd::Http));
-    resp.chain(http).map(|(addr, speaks)| listeners::listen(addr, speaks)).collect()
+    resp.chain(http).map(|(addr, front_end)| listeners::listen(addr, front_end)).collect()
 }
 
 /// The listeners, and the number of connections that there is room for.
-struct Listening {
+struct BoundListeners {
     tls: Option<Arc<Tls>>,
     listeners: Vec<Listener>,
     buffers: Arc<BufferBudget>,
@@ -111,18 +111,18 @@ struct Listening {
     connections: usize,
 }
 
-impl Listening {
-    fn new(settings: &Settings, tls: Option<Arc<Tls>>) -> Result<Self, StartError> {
+impl BoundListeners {
+    fn new(settings: &ServerSettings, tls: Option<Arc<Tls>>) -> Result<Self, StartError> {
         let listeners = listen(settings)?;
         let buffers = Arc::new(BufferBudget::new(settings.buffers));
         let by_files = listeners::room(settings.limits.connections, settings.threads.max(1))?;
-        let of_one = listeners.iter().map(|at| buffers::room(at.speaks, tls.is_some())).min();
+        let of_one = listeners.iter().map(|at| buffers::room(at.front_end, tls.is_some())).min();
         let connections = by_files.min(buffers.rooms() / of_one.unwrap_or(1));
         Ok(Self { tls, listeners, buffers, by_files, connections })
     }
 
-    fn addrs(&self, speaks: FrontEnd) -> Vec<SocketAddr> {
-        self.listeners.iter().filter(|at| at.speaks == speaks).map(|at| at.addr).collect()
+    fn addrs(&self, front_end: FrontEnd) -> Vec<SocketAddr> {
+        self.listeners.iter().filter(|at| at.front_end == front_end).map(|at| at.addr).collect()
     }
 
     /// Returns the ports that other machines reach.
@@ -132,21 +132,26 @@ impl Listening {
 }
 
 impl Server {
-    pub(super) fn start_by(settings: Settings, time: &Time, disk: Arc<dyn Disk>) -> Result<Self, StartError> {
-        listeners::judge(&settings)?;
+    pub(super) fn start_from(
+        settings: ServerSettings,
+        time: &ServerClock,
+        disk: Arc<dyn Disk>,
+    ) -> Result<Self, StartError> {
+        listeners::check_exposure(&settings)?;
         if settings.data.is_some() && settings.store.is_some() {
             return Err(StartError::DataAndStore);
         }
         let log = open_log(&settings)?;
         let tls = settings.tls.clone().map(|files| Tls::new(files, Arc::clone(&log)));
         let tls = tls.transpose().map_err(StartError::Tls)?.map(Arc::new);
-        let (made, tokens) = tokens(&settings)?;
+        let (initial_token, tokens) = tokens(&settings)?;
         let ops = Ops::new(settings.audit.clone(), settings.traces.as_ref(), &log)?;
-        let listening = Listening::new(&settings, tls)?;
+        let listening = BoundListeners::new(&settings, tls)?;
         // The policy file is read before any data is touched, since a mistake in it ends the start.
         let file = policy_file(&settings, &log)?;
         let (engine, recovered) = engine(&settings, file.as_ref(), ops, time, disk, &log)?;
-        let mut server = Self::build(&settings, &listening, engine, file, (made, tokens), recovered, time, &log);
+        let mut server =
+            Self::build(&settings, &listening, engine, file, (initial_token, tokens), recovered, time, &log);
         server.run(&settings, listening)?;
         Ok(server)
     }
@@ -154,14 +159,14 @@ impl Server {
     /// Assembles the state that connections share. No thread runs yet.
     #[expect(clippy::too_many_arguments, reason = "what the stages before it made")]
     fn build(
-        settings: &Settings,
-        listening: &Listening,
+        settings: &ServerSettings,
+        listening: &BoundListeners,
         engine: Engine,
-        file: Option<(PathBuf, First)>,
-        (made, tokens): (Option<Token>, Tokens),
-        recovered: Recovered,
-        time: &Time,
-        log: &Arc<Log>,
+        file: Option<(PathBuf, InitialConfig)>,
+        (initial_token, tokens): (Option<AccessToken>, Tokens),
+        recovered: RecoverySummary,
+        time: &ServerClock,
+        log: &Arc<ServerLog>,
     ) -> Self {
         let (stop, stopping) = watch::channel(false);
         let (leave, leaving) = watch::channel(false);
@@ -170,11 +175,11 @@ impl Server {
             metrics.reloads.first();
         }
         let exposed = listening.exposed();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             clients: Clients::new(time.clock().now()),
             engine: Arc::new(engine),
             metrics,
-            access: Access::new(
+            access: AccessControl::new(
                 free(settings),
                 exposed,
                 tokens,
@@ -182,9 +187,9 @@ impl Server {
                 time.clock(),
                 Arc::clone(log),
             ),
-            http: Front::new(settings.hosts.clone(), settings.trusted_proxies.iter().copied().collect()),
+            http: HttpState::new(settings.hosts.clone(), settings.trusted_proxies.iter().copied().collect()),
             buffers: Arc::clone(&listening.buffers),
-            scripts: Scripts::default(),
+            scripts: ScriptRegistry::default(),
             log: Arc::clone(log),
             next_id: AtomicU64::new(1),
             stopping,
@@ -192,13 +197,13 @@ impl Server {
         });
         let policies = file.map(|(path, first)| Arc::new(first.file(path, Arc::clone(&shared))));
         Self {
-            reload: Reload::new(Arc::clone(&shared), listening.tls.clone(), policies),
+            reload: Reloader::new(Arc::clone(&shared), listening.tls.clone(), policies),
             shared,
             watch: None,
             resp: listening.addrs(FrontEnd::Resp),
             http: listening.addrs(FrontEnd::Http),
             connections: listening.connections,
-            made,
+            initial_token,
             stop,
             leave,
             acceptor: None,
@@ -206,53 +211,55 @@ impl Server {
             settled: channel().1,
             upkeep: None,
             repaired: settings.data.as_ref().is_some_and(|keeping| keeping.repair),
-            found: recovered.report,
-            within: settings.limits.stop,
+            recovery_report: recovered.report,
+            stop_timeout: settings.limits.stop,
         }
     }
 
     /// Starts the threads of snapshots, of the policy file and of connections.
-    fn run(&mut self, settings: &Settings, listening: Listening) -> Result<(), StartError> {
+    fn run(&mut self, settings: &ServerSettings, listening: BoundListeners) -> Result<(), StartError> {
         let (shared, limits) = (Arc::clone(&self.shared), settings.limits.clone());
         self.upkeep = Upkeep::start(&shared.engine).map_err(StartError::System)?;
-        self.tell(limits.connections, listening.by_files);
+        self.log_listeners(limits.connections, listening.by_files);
         let policies = self.reload.policies().cloned();
-        self.watch = policies.map(Watch::start).transpose().map_err(StartError::System)?;
-        let Listening { tls, listeners, buffers, connections, .. } = listening;
-        let serving = Serving { shared: Arc::clone(&shared), tls: tls.clone(), handshake: limits.handshake };
+        self.watch = policies.map(PolicyFileWatcher::start).transpose().map_err(StartError::System)?;
+        let BoundListeners { tls, listeners, buffers, connections, .. } = listening;
+        let context = ServeContext { shared: Arc::clone(&shared), tls: tls.clone(), handshake: limits.handshake };
         let (settles, settled) = channel();
         self.settled = settled;
         let mut senders = Vec::new();
         for number in 0..settings.threads.max(1) {
             let (sender, receiver) = unbounded_channel();
             senders.push(sender);
-            let (serving, settles) = (serving.clone(), settles.clone());
-            let run = move || work(serving, receiver, settles, limits.stop);
-            self.threads.push(thread(&format!("tollgate-{number}"), run)?);
+            let (context, settles) = (context.clone(), settles.clone());
+            let run = move || serve_connections(context, receiver, settles, limits.stop);
+            self.threads.push(spawn_thread(&format!("tollgate-{number}"), run)?);
         }
         let protocols = Protocols { both: !self.resp.is_empty() && !self.http.is_empty(), tls: tls.is_some() };
         let trusted = settings.trusted_proxies.iter().copied().collect();
-        let places = Arc::new(ConnectionSlots::new(connections, &limits, trusted, buffers, protocols));
+        let slots = Arc::new(ConnectionSlots::new(connections, &limits, trusted, buffers, protocols));
         let (metrics, log) = (Arc::clone(&shared.metrics), Arc::clone(&shared.log));
         let acceptor =
-            Acceptor { places, threads: senders, turn: AtomicUsize::new(0), is_tls: tls.is_some(), log, metrics };
+            Acceptor { slots, threads: senders, turn: AtomicUsize::new(0), is_tls: tls.is_some(), log, metrics };
         let stopping = shared.stopping.clone();
-        let keeping = keep(shared, tls, limits, free(settings) == Free::Everything);
-        self.acceptor = Some(thread("tollgate-accept", move || accept(acceptor, listeners, stopping, keeping))?);
+        let maintenance = maintain(shared, tls, limits, free(settings) == FreeAccess::Everything);
+        self.acceptor =
+            Some(spawn_thread("tollgate-accept", move || accept(acceptor, listeners, stopping, maintenance))?);
         Ok(())
     }
 
     /// Logs the addresses it listens on, and a warning if there is room for fewer connections than configured.
-    fn tell(&self, wanted: usize, by_files: usize) {
+    fn log_listeners(&self, wanted: usize, by_files: usize) {
         let log = &self.shared.log;
-        for (speaks, addrs) in [("resp", &self.resp), ("http", &self.http)] {
-            addrs.iter().for_each(|addr| log.info("listening", &[("speaks", &speaks), ("addr", addr)]));
+        for (protocol, addrs) in [("resp", &self.resp), ("http", &self.http)] {
+            addrs.iter().for_each(|addr| log.info("listening", &[("speaks", &protocol), ("addr", addr)]));
         }
         let detail = format!("tollgate {}", env!("CARGO_PKG_VERSION"));
         let audit = self.shared.engine.audit();
-        audit.tell(&Event { detail: &detail, ..Event::of_server(What::Start, Outcome::Done) });
-        for fact in self.found.iter().filter(|_| self.repaired) {
-            audit.tell(&Event { detail: fact, ..Event::of_server(What::Repair, Outcome::Done) });
+        audit.record(&AuditEvent { detail: &detail, ..AuditEvent::of_server(AuditAction::Start, AuditOutcome::Done) });
+        for fact in self.recovery_report.iter().filter(|_| self.repaired) {
+            audit
+                .record(&AuditEvent { detail: fact, ..AuditEvent::of_server(AuditAction::Repair, AuditOutcome::Done) });
         }
         if self.connections < wanted {
             let because = if self.connections < by_files { "few_buffers" } else { "few_files" };
@@ -261,8 +268,8 @@ impl Server {
     }
 }
 
-fn open_log(settings: &Settings) -> Result<Arc<Log>, StartError> {
-    let log = Arc::new(Log::new(settings.log).map_err(StartError::System)?);
+fn open_log(settings: &ServerSettings) -> Result<Arc<ServerLog>, StartError> {
+    let log = Arc::new(ServerLog::new(settings.log).map_err(StartError::System)?);
     if settings.instances.is_none() && settings.store.as_ref().is_some_and(|store| store.share() >= 1.0) {
         let text = "while the store is away, each server that uses it admits whole limits: --instances N gives \
                     each of N servers its part";
@@ -272,35 +279,38 @@ fn open_log(settings: &Settings) -> Result<Arc<Log>, StartError> {
 }
 
 /// Returns what callers may do without a token.
-fn free(settings: &Settings) -> Free {
+fn free(settings: &ServerSettings) -> FreeAccess {
     match (settings.insecure_no_auth, settings.require_token) {
-        (true, _) => Free::Everything,
-        (false, true) => Free::Nothing,
-        (false, false) => Free::Loopback,
+        (true, _) => FreeAccess::Everything,
+        (false, true) => FreeAccess::Nothing,
+        (false, false) => FreeAccess::Loopback,
     }
 }
 
 /// Reads the policy file, if there is one.
-fn policy_file(settings: &Settings, log: &Arc<Log>) -> Result<Option<(PathBuf, First)>, StartError> {
-    let file = settings.config.clone().map(|path| reload::first(&path, log).map(|first| (path, first)));
+fn policy_file(
+    settings: &ServerSettings,
+    log: &Arc<ServerLog>,
+) -> Result<Option<(PathBuf, InitialConfig)>, StartError> {
+    let file = settings.config.clone().map(|path| reload::read_initial(&path, log).map(|first| (path, first)));
     file.transpose().map_err(StartError::Config)
 }
 
 /// Returns the engine with the policies of the command line and of the file, over the kept data.
 fn engine(
-    settings: &Settings,
-    file: Option<&(PathBuf, First)>,
+    settings: &ServerSettings,
+    file: Option<&(PathBuf, InitialConfig)>,
     ops: Ops,
-    time: &Time,
+    time: &ServerClock,
     disk: Arc<dyn Disk>,
-    log: &Arc<Log>,
-) -> Result<(Engine, Recovered), StartError> {
+    log: &Arc<ServerLog>,
+) -> Result<(Engine, RecoverySummary), StartError> {
     let config = file.map(|(_, first)| first.config.clone()).unwrap_or_default();
     let (embedded, keys, recovered) = embedded(settings, &config, time, disk)?;
     let home = settings.store.clone().map_or(Home::Embedded(embedded), Home::Redis);
     recovered.report.iter().for_each(|fact| log.info("kept", &[("found", fact)]));
     let engine = Engine::new(home, settings.policies.clone(), time.clock(), Arc::clone(log), keys).with_ops(ops);
-    let kept = tollgate_engine::Recovered { bans: recovered.bans.clone(), generation: recovered.generation };
+    let kept = tollgate_engine::RecoveredState { bans: recovered.bans.clone(), generation: recovered.generation };
     engine.begin(config, kept).map_err(|error| StartError::Config(error.to_string()))?;
     Ok((engine, recovered))
 }

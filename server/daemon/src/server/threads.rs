@@ -10,12 +10,12 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
-use tollgate_telemetry::audit::What;
+use tollgate_telemetry::audit::AuditAction;
 
-use crate::listeners::{self, Acceptor, Listener, NewConnection, Serving, Tls};
+use crate::listeners::{self, Acceptor, Listener, NewConnection, ServeContext, Tls};
 use crate::reload;
-use crate::settings::Limits;
-use crate::shared::Shared;
+use crate::settings::ConnectionLimits;
+use crate::shared::ServerState;
 use crate::start_error::StartError;
 
 /// The time after which a thread has seen everything that arrived before the end: one turn of its runtime.
@@ -25,7 +25,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const REMIND: u64 = 60;
 
 /// Starts a thread that runs a future on a runtime of its own.
-pub(super) fn thread<F: Future<Output = ()>>(
+pub(super) fn spawn_thread<F: Future<Output = ()>>(
     name: &str,
     run: impl FnOnce() -> F + Send + 'static,
 ) -> Result<JoinHandle<()>, StartError> {
@@ -35,16 +35,16 @@ pub(super) fn thread<F: Future<Output = ()>>(
 }
 
 /// Serves connections until no more are handed over and all of them have ended.
-pub(super) async fn work(
-    serving: Serving,
-    mut came: UnboundedReceiver<NewConnection>,
+pub(super) async fn serve_connections(
+    context: ServeContext,
+    mut accepted: UnboundedReceiver<NewConnection>,
     settled: Sender<()>,
     within: Duration,
 ) {
     let mut tasks = JoinSet::new();
-    while let Some(came) = came.recv().await {
+    while let Some(connection) = accepted.recv().await {
         while tasks.try_join_next().is_some() {}
-        listeners::serve(&serving, came, &mut tasks);
+        listeners::serve(&context, connection, &mut tasks);
     }
     let end = Instant::now() + within;
     // A timer fires after the runtime has polled the system for events, so everything that arrived before the end is
@@ -59,20 +59,20 @@ pub(super) async fn accept(
     acceptor: Acceptor,
     listeners: Vec<Listener>,
     stopping: watch::Receiver<bool>,
-    watching: impl Future<Output = ()> + Send + 'static,
+    maintenance: impl Future<Output = ()> + Send + 'static,
 ) {
     let acceptor = Arc::new(acceptor);
-    let watching = tokio::spawn(watching);
+    let maintenance = tokio::spawn(maintenance);
     let mut accepting = JoinSet::new();
     for listener in listeners {
         accepting.spawn(listeners::accept(Arc::clone(&acceptor), listener, stopping.clone()));
     }
     while accepting.join_next().await.is_some() {}
-    watching.abort();
+    maintenance.abort();
 }
 
 /// Does what is due every second, and reads changed certificates again.
-pub(super) async fn keep(shared: Arc<Shared>, tls: Option<Arc<Tls>>, limits: Limits, is_open: bool) {
+pub(super) async fn maintain(shared: Arc<ServerState>, tls: Option<Arc<Tls>>, limits: ConnectionLimits, is_open: bool) {
     let seconds = async {
         for second in 0u64.. {
             if is_open && second.is_multiple_of(REMIND) {
@@ -80,7 +80,7 @@ pub(super) async fn keep(shared: Arc<Shared>, tls: Option<Arc<Tls>>, limits: Lim
                 shared.log.warn("insecure", &[("text", &text)]);
             }
             sleep(SECOND).await;
-            shared.log.second();
+            shared.log.begin_second();
             shared.engine.second();
         }
     };
@@ -88,8 +88,8 @@ pub(super) async fn keep(shared: Arc<Shared>, tls: Option<Arc<Tls>>, limits: Lim
         let Some(tls) = tls else { return };
         loop {
             sleep(limits.tls_watch).await;
-            if let Some(read) = tls.look() {
-                reload::told(&shared, What::Certificate, &read, "");
+            if let Some(read) = tls.reload_if_changed() {
+                reload::audit_reload(&shared, AuditAction::Certificate, &read, "");
             }
         }
     };

@@ -4,14 +4,14 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use tollgate_daemon::{Server, Settings};
+use tollgate_daemon::{Server, ServerSettings};
 use tollgate_kernel::Timestamp;
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
 
 fn start() -> (Server, SocketAddr, SocketAddr) {
-    let clock = Manual::at(Timestamp::new(1_790_000_000_000_000).unwrap());
+    let clock = ManualClock::at(Timestamp::new(1_790_000_000_000_000).unwrap());
     let any = Some("127.0.0.1:0".parse().unwrap());
-    let settings = Settings { resp: any, http: any, threads: 2, ..Settings::default() };
+    let settings = ServerSettings { resp: any, http: any, threads: 2, ..ServerSettings::default() };
     let server = Server::start_with_clock(settings, &clock).unwrap();
     let (resp, http) = (server.resp_addr().unwrap(), server.http_addr().unwrap());
     (server, resp, http)

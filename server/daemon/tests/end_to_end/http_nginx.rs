@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tollgate_daemon::{Server, Settings, trusted_proxy};
-use tollgate_memory::Manual;
+use tollgate_daemon::{Server, ServerSettings, trusted_proxy};
+use tollgate_memory::ManualClock;
 
 /// The block of that language in the guide.
 fn recipe(language: &str) -> String {
@@ -141,19 +141,19 @@ fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// A server that believes the nginx beside it.
-fn start(clock: &Manual) -> Server {
-    let settings = Settings {
+fn start(clock: &ManualClock) -> Server {
+    let settings = ServerSettings {
         resp: None,
         http: Some("127.0.0.1:0".parse().unwrap()),
         threads: 1,
         trusted_proxies: vec![trusted_proxy("127.0.0.1").unwrap()],
-        ..Settings::default()
+        ..ServerSettings::default()
     };
     Server::start_with_clock(settings, clock).unwrap()
 }
 
-fn clock() -> Manual {
-    Manual::at(tollgate_kernel::Timestamp::new(1_790_000_000_000_000).unwrap())
+fn clock() -> ManualClock {
+    ManualClock::at(tollgate_kernel::Timestamp::new(1_790_000_000_000_000).unwrap())
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use tollgate_daemon::{Server, Settings};
+use tollgate_daemon::{Server, ServerSettings};
 
 #[test]
 #[ignore = "needs schemathesis: cargo xtask schemathesis"]
@@ -13,12 +13,12 @@ fn schemathesis_finds_nothing() {
     let program = std::env::var("TOLLGATE_SCHEMATHESIS").expect("run by cargo xtask schemathesis");
     let examples = std::env::var("TOLLGATE_EXAMPLES").expect("run by cargo xtask schemathesis");
     let phases = std::env::var("TOLLGATE_PHASES").expect("run by cargo xtask schemathesis");
-    let settings = Settings {
+    let settings = ServerSettings {
         resp: None,
         http: Some("127.0.0.1:0".parse().unwrap()),
         threads: 1,
         policies: vec!["5/min".parse::<tollgate_kernel::Policy>().unwrap().with_name("login").unwrap()],
-        ..Settings::default()
+        ..ServerSettings::default()
     };
     let server = Server::start(settings).unwrap();
     let addr = server.http_addr().unwrap();

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// The receiver of alerts. It is never shown, because it may contain a secret.
 #[derive(Clone)]
-pub(super) struct Target {
+pub(super) struct WebhookTarget {
     host: String,
     port: u16,
     /// The `Host` header of requests.
@@ -26,22 +26,22 @@ pub(super) struct Target {
     is_tls: bool,
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for WebhookTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Target(…)")
+        f.write_str("WebhookTarget(…)")
     }
 }
 
 /// The reason why a post was not accepted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failed {
+pub(super) enum PostError {
     /// A retry may succeed.
     Later(String),
     /// A retry cannot succeed.
     Never(String),
 }
 
-impl Target {
+impl WebhookTarget {
     /// Parses a URL. Errors do not contain the URL.
     pub(super) fn read(url: &str) -> Result<Self, String> {
         let expected = |what: &str| format!("webhook: expected {what}");
@@ -74,35 +74,40 @@ pub(super) fn trusting(roots: RootCertStore) -> Result<Arc<ClientConfig>, tokio_
 }
 
 /// Posts a body within a time.
-pub(super) async fn post(target: &Target, body: &str, tls: &Arc<ClientConfig>, within: Duration) -> Result<(), Failed> {
+pub(super) async fn post(
+    target: &WebhookTarget,
+    body: &str,
+    tls: &Arc<ClientConfig>,
+    within: Duration,
+) -> Result<(), PostError> {
     match tokio::time::timeout(within, send(target, body, tls)).await {
         Ok(done) => done,
-        Err(_) => Err(Failed::Later(format!("no answer within {within:?}"))),
+        Err(_) => Err(PostError::Later(format!("no answer within {within:?}"))),
     }
 }
 
-async fn send(target: &Target, body: &str, tls: &Arc<ClientConfig>) -> Result<(), Failed> {
-    let later = |error: std::io::Error| Failed::Later(error.to_string());
+async fn send(target: &WebhookTarget, body: &str, tls: &Arc<ClientConfig>) -> Result<(), PostError> {
+    let later = |error: std::io::Error| PostError::Later(error.to_string());
     let stream = TcpStream::connect((target.host.as_str(), target.port)).await.map_err(later)?;
     let status = if target.is_tls {
-        let name = ServerName::try_from(target.host.clone()).map_err(|error| Failed::Never(error.to_string()))?;
+        let name = ServerName::try_from(target.host.clone()).map_err(|error| PostError::Never(error.to_string()))?;
         let stream = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await.map_err(later)?;
         exchange(target, body, stream).await
     } else {
         exchange(target, body, stream).await
     };
-    let status = status.map_err(|error| Failed::Later(error.to_string()))?;
+    let status = status.map_err(|error| PostError::Later(error.to_string()))?;
     match status {
         status if status.is_success() => Ok(()),
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-            Err(Failed::Later(format!("status {status}")))
+            Err(PostError::Later(format!("status {status}")))
         }
-        status => Err(Failed::Never(format!("status {status}"))),
+        status => Err(PostError::Never(format!("status {status}"))),
     }
 }
 
 async fn exchange(
-    target: &Target,
+    target: &WebhookTarget,
     body: &str,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) -> hyper::Result<StatusCode> {

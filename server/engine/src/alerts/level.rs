@@ -12,7 +12,7 @@ const HYSTERESIS: u8 = 10;
 
 /// A percentage of a policy.
 #[derive(Debug)]
-pub(super) struct Level {
+pub(super) struct AlertLevel {
     pub(super) percent: u8,
     raised: AtomicBool,
     /// Whether a key was near in this second.
@@ -23,7 +23,7 @@ pub(super) struct Level {
     total: AtomicU64,
 }
 
-impl Level {
+impl AlertLevel {
     pub(super) fn new(percent: u8) -> Self {
         Self {
             percent,

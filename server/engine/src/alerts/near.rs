@@ -11,64 +11,70 @@ use std::sync::Arc;
 
 use tollgate_kernel::{Cost, Decision, Detail, KeyState, Policy, Request, Source, Timestamp};
 
-use super::{Alert, Level};
+use super::{AlertLevel, PolicyAlerts};
 
 /// Measures how near the keys of a policy are to its limits, for its levels.
 #[derive(Debug)]
-pub struct Near {
-    alert: Arc<Alert>,
+pub struct NearLimitMeter {
+    alert: Arc<PolicyAlerts>,
     /// The remaining units of each limit in its initial state.
     capacities: Box<[i64]>,
-    marks: Box<[Mark]>,
+    marks: Box<[LevelThreshold]>,
     /// If more than this remains, no key is near.
     most: i64,
 }
 
 /// A level, and the remaining units at which it is reached.
 #[derive(Debug)]
-struct Mark {
-    level: Arc<Level>,
-    rises: Bounds,
-    holds: Bounds,
+struct LevelThreshold {
+    level: Arc<AlertLevel>,
+    rises: ThresholdBounds,
+    holds: ThresholdBounds,
 }
 
 /// The remaining units at or below which a percentage is passed.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+struct ThresholdBounds {
     sure: i64,
     maybe: i64,
 }
 
-impl Near {
+impl NearLimitMeter {
     /// Returns the measure for `policy`, which is the policy that decides: the alert's own, or an override of it.
-    pub fn new(alert: Arc<Alert>, policy: &Policy) -> Self {
+    pub fn new(alert: Arc<PolicyAlerts>, policy: &Policy) -> Self {
         let look = Request { peek: true, ..Request::cost(Cost::ONE) };
         let (_, fresh) = KeyState::default().decide_full(policy, Timestamp::default(), &look);
         let capacities: Box<[i64]> = fresh.iter().map(|detail| detail.remaining).collect();
         let (least, greatest) = (capacities.iter().min().copied(), capacities.iter().max().copied());
-        let bounds = |percent: u8| Bounds {
+        let bounds = |percent: u8| ThresholdBounds {
             sure: left(least.unwrap_or_default(), percent),
             maybe: left(greatest.unwrap_or_default(), percent),
         };
-        let mark = |level: &Arc<Level>| Mark {
+        let mark = |level: &Arc<AlertLevel>| LevelThreshold {
             rises: bounds(level.percent),
             holds: bounds(level.holds()),
             level: Arc::clone(level),
         };
-        let marks: Box<[Mark]> = alert.levels.iter().map(mark).collect();
+        let marks: Box<[LevelThreshold]> = alert.levels.iter().map(mark).collect();
         let most = marks.iter().map(|mark| mark.holds.maybe).max().unwrap_or(i64::MIN);
         Self { alert, capacities, marks, most }
     }
 
     /// Examines a decision. `parts` are the details of the limits if they are known; `peek` requests them.
     #[inline]
-    pub fn look(&self, key: &[u8], decision: &Decision, parts: &[Detail], peek: impl FnOnce() -> Option<Vec<Detail>>) {
+    pub fn observe(
+        &self,
+        key: &[u8],
+        decision: &Decision,
+        parts: &[Detail],
+        peek: impl FnOnce() -> Option<Vec<Detail>>,
+    ) {
         if decision.remaining <= self.most {
-            self.look_closely(key, decision, parts, peek);
+            self.observe_closely(key, decision, parts, peek);
         }
     }
 
-    fn look_closely(
+    fn observe_closely(
         &self,
         key: &[u8],
         decision: &Decision,
@@ -80,17 +86,17 @@ impl Near {
             return;
         }
         let left = decision.remaining;
-        let unsure = self.marks.iter().any(|Mark { level, rises, holds }| {
+        let unsure = self.marks.iter().any(|LevelThreshold { level, rises, holds }| {
             let rise = left <= rises.maybe && left > rises.sure && level.may_rise();
             rise || (left <= holds.maybe && left > holds.sure && level.is_unseen())
         });
         let peeked = if parts.is_empty() && unsure { peek() } else { None };
         let parts = peeked.as_deref().unwrap_or(parts);
-        let passes = |bounds: Bounds, percent: u8| match parts {
+        let passes = |bounds: ThresholdBounds, percent: u8| match parts {
             [] => left <= bounds.sure,
             parts => self.used_most(parts, percent).is_some(),
         };
-        for Mark { level, rises, holds } in &self.marks {
+        for LevelThreshold { level, rises, holds } in &self.marks {
             if (level.is_unseen() || level.may_rise()) && passes(*holds, level.holds()) {
                 level.see();
                 if level.may_rise() && passes(*rises, level.percent) && level.rise() {
@@ -98,7 +104,7 @@ impl Near {
                     let part = self.used_most(parts, level.percent);
                     let (remaining, count) =
                         part.unwrap_or((left, self.capacities.iter().min().copied().unwrap_or_default()));
-                    self.alert.told.raised(&self.alert.policy, level.percent, key, remaining, count);
+                    self.alert.reporter.raised(&self.alert.policy, level.percent, key, remaining, count);
                 }
             }
         }

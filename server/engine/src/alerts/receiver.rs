@@ -9,16 +9,16 @@ use std::time::Duration;
 pub(super) const HANGS: Duration = Duration::from_secs(30);
 
 /// A request: its first line, the lines of its head, its body.
-pub(super) type Came = (String, Vec<String>, String);
+pub(super) type ReceivedRequest = (String, Vec<String>, String);
 
-pub(super) struct Receiver {
+pub(super) struct WebhookReceiver {
     pub(super) addr: SocketAddr,
-    came: Channel<Came>,
+    came: Channel<ReceivedRequest>,
     /// Releases a receiver that waits before it responds.
     pub(super) go: Option<Sender<()>>,
 }
 
-impl Receiver {
+impl WebhookReceiver {
     /// Responds with these statuses, then with 200.
     pub(super) fn start(statuses: &'static [&'static str]) -> Self {
         let (go, _) = channel();
@@ -60,7 +60,7 @@ impl Receiver {
     }
 
     /// Returns the next request.
-    pub(super) fn next(&self) -> Came {
+    pub(super) fn next(&self) -> ReceivedRequest {
         self.came.recv_timeout(HANGS).unwrap()
     }
 
@@ -74,7 +74,7 @@ impl Receiver {
 }
 
 /// Reads a request; returns `None` if the client disconnected.
-fn read(stream: &mut impl BufRead) -> Option<Came> {
+fn read(stream: &mut impl BufRead) -> Option<ReceivedRequest> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();

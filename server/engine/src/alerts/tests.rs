@@ -4,39 +4,41 @@ use std::sync::mpsc::Receiver as Lines;
 use std::time::Duration;
 
 use serde_json::Value;
-use tollgate_config::Entry;
+use tollgate_config::PolicyEntry;
 use tollgate_kernel::{Clock, Decision, Micros, Policy, Request, Source, Wait};
-use tollgate_memory::{MIN_CAP, Manual, Memory};
+use tollgate_memory::{MIN_CAP, ManualClock, Memory};
+use tollgate_random::Rng;
 
 use super::client::trusting;
 use super::level::QUIET;
-use super::queue::Post;
-use super::receiver::{HANGS, Receiver};
-use super::webhook::{Pace, Poster};
+use super::queue::WebhookPost;
+use super::receiver::{HANGS, WebhookReceiver};
+use super::webhook::{PostTiming, Poster};
 use super::*;
 use crate::ops::Ops;
-use crate::{Engine, Home, Known};
-use tollgate_keyspace::Keys;
-use tollgate_telemetry::log::LogForm;
+use crate::persist::EmbeddedHome;
+use crate::{Engine, EnginePolicy, Home};
+use tollgate_keyspace::Keyspace;
+use tollgate_telemetry::log::LogFormat;
 
 /// An engine whose alerts are observed.
-struct Tested {
+struct AlertFixture {
     engine: Engine,
-    clock: Manual,
+    clock: ManualClock,
     lines: Lines<String>,
 }
 
-fn tested() -> Tested {
-    let clock = Manual::at(Timestamp::new(1_790_000_000_000_000).unwrap());
-    let (log, lines) = Log::to_channel(LogForm::Text);
+fn tested() -> AlertFixture {
+    let clock = ManualClock::at(Timestamp::new(1_790_000_000_000_000).unwrap());
+    let (log, lines) = ServerLog::to_channel(LogFormat::Text);
     let log = Arc::new(log);
     let home = Home::embedded(Memory::with_clock(MIN_CAP, Box::new(clock.clone())), Box::new(clock.clone()));
     let ops = Ops::new(None, None, &log).unwrap();
-    let engine = Engine::new(home, Vec::new(), Box::new(clock.clone()), log, Keys::new(1 << 20));
-    Tested { engine: engine.with_ops(ops), clock, lines }
+    let engine = Engine::new(home, Vec::new(), Box::new(clock.clone()), log, Keyspace::new(1 << 20));
+    AlertFixture { engine: engine.with_ops(ops), clock, lines }
 }
 
-impl Tested {
+impl AlertFixture {
     /// Sets the receiver of alerts.
     fn posts_to(&self, url: String) {
         let mut config = self.engine.generation().config.clone();
@@ -45,22 +47,22 @@ impl Tested {
     }
 
     /// Adds a policy to those in use, or replaces one.
-    fn known(&self, name: &str, text: &str, alerts: &[u8]) -> Arc<Known> {
+    fn known(&self, name: &str, text: &str, alerts: &[u8]) -> Arc<EnginePolicy> {
         let policy = text.parse::<Policy>().unwrap().with_name(name).unwrap();
         let mut config = self.engine.generation().config.clone();
         config.policies.retain(|entry| entry.policy.name() != name);
-        config.policies.push(Arc::new(Entry { alerts: alerts.to_vec(), ..Entry::new(policy) }));
+        config.policies.push(Arc::new(PolicyEntry { alerts: alerts.to_vec(), ..PolicyEntry::new(policy) }));
         self.engine.adopt(config).unwrap();
         self.engine.policy(name.as_bytes(), None).unwrap()
     }
 
-    fn check(&self, known: &Known, key: &str) -> Decision {
+    fn check(&self, known: &EnginePolicy, key: &str) -> Decision {
         let mut decisions = Vec::new();
         self.engine.check_many_now(known, &[key.as_bytes()], &Request::ONE, &mut decisions).unwrap().unwrap();
         decisions[0]
     }
 
-    fn checks(&self, known: &Known, key: &str, times: u64) {
+    fn checks(&self, known: &EnginePolicy, key: &str, times: u64) {
         for _ in 0..times {
             let _ = self.check(known, key);
         }
@@ -113,14 +115,14 @@ fn a_key_that_comes_near_raises_one_alert_and_quiet_lets_it_fall() {
     assert_eq!(tested.said(), [raised(80, 20), raised(95, 5)]);
     tested.pass(1);
     // A key that stays at 70 keeps the level at 80 raised, but not the one at 95.
-    let near = login.watched.as_ref().unwrap().near.as_ref().unwrap();
+    let near = login.observers.as_ref().unwrap().near.as_ref().unwrap();
     let at_70 = Decision { remaining: 30, ..tested.check(&login, "d") };
     for _ in 0..59 {
-        near.look(b"d", &at_70, &[], || None);
+        near.observe(b"d", &at_70, &[], || None);
         tested.pass(1);
     }
     assert_eq!(tested.levels(), [(1, 1), (1, 1)], "a minute has not passed");
-    near.look(b"d", &at_70, &[], || None);
+    near.observe(b"d", &at_70, &[], || None);
     tested.pass(1);
     assert_eq!(tested.levels(), [(1, 1), (0, 1)]);
     tested.pass(59);
@@ -170,14 +172,8 @@ fn below_ten_points_less_an_alert_is_not_held() {
 fn small_percentages_fall_too() {
     let holds = [(100, 90), (80, 70), (20, 10), (15, 7), (10, 5), (1, 0)];
     for (percent, hold) in holds {
-        assert_eq!(Level::new(percent).holds(), hold, "{percent}");
+        assert_eq!(AlertLevel::new(percent).holds(), hold, "{percent}");
     }
-}
-
-/// Returns a number below `below`, from a sequence that is always the same.
-fn dice(seed: &mut u64, below: u64) -> u64 {
-    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (*seed >> 33) % below
 }
 
 #[test]
@@ -190,25 +186,25 @@ fn of_several_limits_none_is_missed_and_none_is_raised_without_cause() {
         "7/min slots resolution=10s, 9/h",
         "20/min bucket burst=5, 50/h sliding",
     ];
-    let seed = &mut 42;
+    let mut rng = Rng::new(42);
     for (number, text) in texts.into_iter().enumerate() {
         let tested = tested();
         let known = tested.known(&format!("p{number}"), text, &[50, 80, 95]);
-        let fresh = memory(&tested).check_full(known.prepared.as_ref().unwrap(), b"nobody", &peek()).unwrap().1;
+        let fresh = embedded(&tested).check_full(known.prepared.as_ref().unwrap(), b"nobody", &peek()).unwrap().1;
         let mut raised = [false; 3];
         for _ in 0..3_000 {
-            if dice(seed, 3) == 0 {
-                tested.clock.advance(Micros::from_millis(dice(seed, 30_000)));
+            if rng.one_in(3) {
+                tested.clock.advance(Micros::from_millis(rng.below(30_000)));
             }
-            if dice(seed, 400) == 0 {
+            if rng.one_in(400) {
                 tested.pass(62);
                 raised = [false; 3];
                 assert!(tested.levels().iter().all(|(raised, _)| *raised == 0));
             }
-            let key = format!("k{}", dice(seed, 3));
+            let key = format!("k{}", rng.below(3));
             let decision = tested.check(&known, &key);
             let parts =
-                memory(&tested).check_full(known.prepared.as_ref().unwrap(), key.as_bytes(), &peek()).unwrap().1;
+                embedded(&tested).check_full(known.prepared.as_ref().unwrap(), key.as_bytes(), &peek()).unwrap().1;
             for (raised, percent) in raised.iter_mut().zip([50i64, 80, 95]) {
                 let mut shares = parts.iter().zip(&fresh);
                 *raised |=
@@ -220,9 +216,9 @@ fn of_several_limits_none_is_missed_and_none_is_raised_without_cause() {
     }
 }
 
-fn memory(tested: &Tested) -> &Memory {
+fn embedded(tested: &AlertFixture) -> &EmbeddedHome {
     match &tested.engine.home {
-        Home::Embedded(memory) => memory,
+        Home::Embedded(embedded) => embedded,
         Home::Redis(_) => panic!("the embedded store"),
     }
 }
@@ -235,7 +231,7 @@ fn peek() -> Request {
 fn who_is_refused_by_no_limit_or_decided_by_a_stand_in_is_near_none() {
     let tested = tested();
     let known = tested.known("p", "10/min", &[80]);
-    let near = known.watched.as_ref().unwrap().near.as_ref().unwrap();
+    let near = known.observers.as_ref().unwrap().near.as_ref().unwrap();
     let refused = Decision {
         allowed: false,
         granted: 0,
@@ -244,12 +240,12 @@ fn who_is_refused_by_no_limit_or_decided_by_a_stand_in_is_near_none() {
         limited_by: None,
         ..tested.check(&known, "a")
     };
-    near.look(b"a", &refused, &[], || None);
+    near.observe(b"a", &refused, &[], || None);
     for source in [Source::Local, Source::Open, Source::Closed] {
-        near.look(b"a", &Decision { allowed: true, source, ..refused }, &[], || None);
+        near.observe(b"a", &Decision { allowed: true, source, ..refused }, &[], || None);
     }
     assert_eq!(tested.levels(), [(0, 0)]);
-    near.look(b"a", &Decision { limited_by: Some(0), ..refused }, &[], || None);
+    near.observe(b"a", &Decision { limited_by: Some(0), ..refused }, &[], || None);
     assert_eq!(tested.levels(), [(1, 1)]);
 }
 
@@ -281,10 +277,10 @@ fn metrics_tell_so_many_levels_apart() {
         tested.checks(&known, "a", 10);
     }
     let levels = tested.engine.ops.alerts.levels();
-    assert_eq!(levels.len(), MAX_TOLD + 1);
+    assert_eq!(levels.len(), MAX_LISTED + 1);
     assert_eq!(levels[0], ("p0000".to_owned(), "80".to_owned(), 1, 1));
-    let others = 2_000 - MAX_TOLD as u64;
-    assert_eq!(levels[MAX_TOLD], ("other".to_owned(), "any".to_owned(), others, others));
+    let others = 2_000 - MAX_LISTED as u64;
+    assert_eq!(levels[MAX_LISTED], ("other".to_owned(), "any".to_owned(), others, others));
 }
 
 fn webhook(url: String) -> Webhook {
@@ -293,7 +289,7 @@ fn webhook(url: String) -> Webhook {
 
 #[test]
 fn the_webhook_gets_what_was_raised_and_what_fell() {
-    let receiver = Receiver::start(&[]);
+    let receiver = WebhookReceiver::start(&[]);
     let tested = tested();
     tested.posts_to(receiver.url());
     let known = tested.known("login", "10/min", &[80]);
@@ -319,20 +315,20 @@ fn the_webhook_gets_what_was_raised_and_what_fell() {
 
 /// Returns a poster that retries at once.
 fn poster(url: &str, roots: tokio_rustls::rustls::RootCertStore) -> (Poster, Lines<String>) {
-    let (log, lines) = Log::to_channel(LogForm::Text);
-    let pace = Pace { within: HANGS, pauses: vec![Duration::ZERO; 2] };
-    let target = super::client::Target::read(url).unwrap();
+    let (log, lines) = ServerLog::to_channel(LogFormat::Text);
+    let pace = PostTiming { within: HANGS, pauses: vec![Duration::ZERO; 2] };
+    let target = super::client::WebhookTarget::read(url).unwrap();
     (Poster::start_with(target, Arc::new(log), pace, trusting(roots).unwrap()).unwrap(), lines)
 }
 
-fn post(number: usize) -> Post {
-    Post { policy: number.to_string().into(), body: number.to_string() }
+fn post(number: usize) -> WebhookPost {
+    WebhookPost { policy: number.to_string().into(), body: number.to_string() }
 }
 
 #[test]
 fn what_is_not_taken_is_tried_three_times_and_then_told() {
     let receiver =
-        Receiver::start(&["500 No", "503 No", "429 No", "500 No", "502 No", "200 OK", "302 There", "404 No"]);
+        WebhookReceiver::start(&["500 No", "503 No", "429 No", "500 No", "502 No", "200 OK", "302 There", "404 No"]);
     let (poster, lines) = poster(&receiver.url(), tokio_rustls::rustls::RootCertStore::empty());
     (0..4).for_each(|number| poster.post(post(number)));
     let bodies: Vec<String> = (0..8).map(|_| receiver.next().2).collect();
@@ -350,7 +346,7 @@ fn what_is_not_taken_is_tried_three_times_and_then_told() {
 
 #[test]
 fn a_receiver_that_does_not_answer_slows_nobody() {
-    let mut receiver = Receiver::stuck();
+    let mut receiver = WebhookReceiver::stuck();
     let tested = tested();
     tested.posts_to(receiver.url());
     // The first post is in progress and does not end; posts of many policies queue up after it.
@@ -422,11 +418,11 @@ fn over_tls_only_who_is_known_gets_it() {
 fn urls_that_cannot_be_posted_to_are_told_without_them() {
     let alerts = Alerts::default();
     for url in ["", "secret", "ftp://secret/x", "http://", "http://user:secret@host/", "http://secret host/"] {
-        let error = alerts.post_to(Some(&webhook(url.to_owned()))).unwrap_err();
+        let error = alerts.set_webhook(Some(&webhook(url.to_owned()))).unwrap_err();
         assert!(
             error.starts_with("webhook: expected ") && !error.contains("secret/") && !error.contains("secret@"),
             "{error}"
         );
     }
-    assert!(alerts.post_to(None).is_ok());
+    assert!(alerts.set_webhook(None).is_ok());
 }

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio_rustls::rustls::ClientConfig;
 
-use super::client::{Failed, Target, post, public_roots};
-use super::queue::{Next, Post, Queue};
-use tollgate_telemetry::log::Log;
+use super::client::{PostError, WebhookTarget, post, public_roots};
+use super::queue::{PostQueue, PostQueueStep, WebhookPost};
+use tollgate_telemetry::log::ServerLog;
 
 /// How long a receiver may take, and how often and after what pauses a post is retried.
 #[derive(Clone, Debug)]
-pub(super) struct Pace {
+pub(super) struct PostTiming {
     pub(super) within: Duration,
     /// The pause before each retry.
     pub(super) pauses: Vec<Duration>,
 }
 
-impl Default for Pace {
+impl Default for PostTiming {
     fn default() -> Self {
         Self { within: Duration::from_secs(5), pauses: vec![Duration::from_secs(1), Duration::from_secs(2)] }
     }
@@ -30,33 +30,38 @@ impl Default for Pace {
 /// The queue of posts, and the thread that sends them.
 #[derive(Debug)]
 pub(super) struct Poster {
-    shared: Arc<Shared>,
+    shared: Arc<PosterState>,
     end: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    queue: Mutex<Queue>,
-    target: Mutex<Option<Target>>,
-    came: Notify,
+struct PosterState {
+    queue: Mutex<PostQueue>,
+    target: Mutex<Option<WebhookTarget>>,
+    wake: Notify,
     sent: AtomicU64,
     failed: AtomicU64,
     dropped: AtomicU64,
-    log: Arc<Log>,
+    log: Arc<ServerLog>,
 }
 
 impl Poster {
-    pub(super) fn start(target: Target, log: Arc<Log>) -> io::Result<Self> {
+    pub(super) fn start(target: WebhookTarget, log: Arc<ServerLog>) -> io::Result<Self> {
         let tls = public_roots().map_err(|error| io::Error::other(error.to_string()))?;
-        Self::start_with(target, log, Pace::default(), tls)
+        Self::start_with(target, log, PostTiming::default(), tls)
     }
 
-    pub(super) fn start_with(target: Target, log: Arc<Log>, pace: Pace, tls: Arc<ClientConfig>) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+    pub(super) fn start_with(
+        target: WebhookTarget,
+        log: Arc<ServerLog>,
+        timing: PostTiming,
+        tls: Arc<ClientConfig>,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(PosterState {
             queue: Mutex::default(),
             target: Mutex::new(Some(target)),
-            came: Notify::new(),
+            wake: Notify::new(),
             sent: AtomicU64::default(),
             failed: AtomicU64::default(),
             dropped: AtomicU64::default(),
@@ -68,7 +73,7 @@ impl Poster {
         let thread = std::thread::Builder::new().name("tollgate-webhook".to_owned()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = posting.run(&pace, &tls) => {}
+                    () = posting.run(&timing, &tls) => {}
                     _ = ended.wait_for(|ended| *ended) => {}
                 }
             });
@@ -79,7 +84,7 @@ impl Poster {
     }
 
     /// Sets the receiver of posts; without one, waiting posts are dropped.
-    pub(super) fn aim(&self, target: Option<Target>) {
+    pub(super) fn set_target(&self, target: Option<WebhookTarget>) {
         let is_none = target.is_none();
         *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
         if is_none {
@@ -89,17 +94,17 @@ impl Poster {
     }
 
     /// Queues a post.
-    pub(super) fn post(&self, post: Post) {
+    pub(super) fn post(&self, post: WebhookPost) {
         if self.shared.target().is_some() {
             let dropped = self.shared.queue().push(post);
             self.shared.dropped.fetch_add(dropped, Ordering::Relaxed);
-            self.shared.came.notify_one();
+            self.shared.wake.notify_one();
         }
     }
 
     /// Returns the numbers of posts that were accepted, failed, and were dropped.
     pub(super) fn counts(&self) -> [u64; 3] {
-        let Shared { sent, failed, dropped, .. } = &*self.shared;
+        let PosterState { sent, failed, dropped, .. } = &*self.shared;
         [sent, failed, dropped].map(|count| count.load(Ordering::Relaxed))
     }
 }
@@ -113,45 +118,45 @@ impl Drop for Poster {
     }
 }
 
-impl Shared {
-    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+impl PosterState {
+    fn queue(&self) -> std::sync::MutexGuard<'_, PostQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn target(&self) -> Option<Target> {
+    fn target(&self) -> Option<WebhookTarget> {
         self.target.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn run(&self, pace: &Pace, tls: &Arc<ClientConfig>) {
+    async fn run(&self, timing: &PostTiming, tls: &Arc<ClientConfig>) {
         loop {
             let next = self.queue().next(Instant::now());
             match next {
-                Next::Post(post) => self.deliver(&post, pace, tls).await,
-                Next::Wait(span) => {
-                    let _ = tokio::time::timeout(span, self.came.notified()).await;
+                PostQueueStep::Post(post) => self.deliver(&post, timing, tls).await,
+                PostQueueStep::Wait(span) => {
+                    let _ = tokio::time::timeout(span, self.wake.notified()).await;
                 }
-                Next::Nothing => self.came.notified().await,
+                PostQueueStep::Nothing => self.wake.notified().await,
             }
         }
     }
 
-    async fn deliver(&self, alert: &Post, pace: &Pace, tls: &Arc<ClientConfig>) {
-        let mut pauses = pace.pauses.iter();
+    async fn deliver(&self, alert: &WebhookPost, timing: &PostTiming, tls: &Arc<ClientConfig>) {
+        let mut pauses = timing.pauses.iter();
         loop {
             let Some(target) = self.target() else { return };
-            let because = match post(&target, &alert.body, tls, pace.within).await {
+            let because = match post(&target, &alert.body, tls, timing.within).await {
                 Ok(()) => {
                     self.sent.fetch_add(1, Ordering::Relaxed);
                     return;
                 }
-                Err(Failed::Later(because)) => match pauses.next() {
+                Err(PostError::Later(because)) => match pauses.next() {
                     Some(pause) => {
                         tokio::time::sleep(*pause).await;
                         continue;
                     }
                     None => because,
                 },
-                Err(Failed::Never(because)) => because,
+                Err(PostError::Never(because)) => because,
             };
             self.failed.fetch_add(1, Ordering::Relaxed);
             return self.log.warn("webhook_failed", &[("policy", &alert.policy), ("because", &because)]);

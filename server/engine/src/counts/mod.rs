@@ -5,7 +5,7 @@
 //! file are idle, and those at its top deserve a series no more than others. A label reserves all the series it could
 //! ever show at once, so that the page cannot exceed its bound later. Callers have separate bounds on labels and
 //! series: whatever texts they choose, there is room for the server's own policies. Policies without a label are
-//! counted together.
+//! counted together. `policy.rs` has the counters of one policy.
 
 mod policy;
 
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate_kernel::Policy;
 
-pub use policy::{FLIPS, LimitCount, PolicyCounts, RULES, STANDINS, Tally, label};
+pub use policy::{FLIPS, LabelCounts, LimitCount, PolicyCounts, RULES, STANDINS, label};
 use policy::{OTHER, OVERRIDE, short};
 
 /// The most labels in total, and for policies that callers bring.
@@ -31,7 +31,7 @@ const EACH_OF_SERVER: usize = RULES.len() + FLIPS.len() + 1;
 
 /// The owner of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Whose {
+pub enum PolicyOwner {
     /// A text that callers bring, with or without a name.
     #[default]
     Callers,
@@ -44,13 +44,13 @@ pub enum Whose {
 /// The policies that are counted separately.
 #[derive(Debug)]
 pub struct PolicyCounters {
-    places: Mutex<Places>,
+    places: Mutex<CountedLabels>,
     others: Arc<PolicyCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Places {
-    by_label: HashMap<String, Place>,
+struct CountedLabels {
+    by_label: HashMap<String, CountedLabel>,
     callers: usize,
     /// Series reserved in total, and by callers.
     series: usize,
@@ -59,35 +59,35 @@ struct Places {
 
 /// A label and its counters.
 #[derive(Debug)]
-struct Place {
-    tally: Arc<Tally>,
+struct CountedLabel {
+    totals: Arc<LabelCounts>,
     limits: Vec<Arc<LimitCount>>,
     is_callers: bool,
 }
 
 impl Default for PolicyCounters {
     fn default() -> Self {
-        let tally = Arc::new(Tally::new(OTHER.to_owned()));
-        let others = PolicyCounts { tally, limits: [Arc::new(LimitCount::new(OTHER))].into() };
+        let totals = Arc::new(LabelCounts::new(OTHER.to_owned()));
+        let others = PolicyCounts { totals, limits: [Arc::new(LimitCount::new(OTHER))].into() };
         Self { places: Mutex::default(), others: Arc::new(others) }
     }
 }
 
 impl PolicyCounters {
     /// Returns the counters for decisions under a policy: its own label if there is room, otherwise the shared one.
-    pub fn policy(&self, policy: &Policy, whose: Whose) -> Arc<PolicyCounts> {
+    pub fn policy(&self, policy: &Policy, owner: PolicyOwner) -> Arc<PolicyCounts> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let label = label(policy);
-        if !places.has(&label, whose) && !places.add(&label, whose) {
+        if !places.has(&label, owner) && !places.add(&label, owner) {
             return Arc::clone(&self.others);
         }
-        let names = match whose {
-            Whose::Overrides => vec![OVERRIDE.to_owned()],
+        let names = match owner {
+            PolicyOwner::Overrides => vec![OVERRIDE.to_owned()],
             _ => policy.limits().iter().map(|limit| short(&limit.name())).collect(),
         };
         let limits = names.iter().filter_map(|name| places.limit(&label, name)).collect();
-        let tally = places.by_label.get(&label).map(|place| Arc::clone(&place.tally));
-        tally.map_or_else(|| Arc::clone(&self.others), |tally| Arc::new(PolicyCounts { tally, limits }))
+        let totals = places.by_label.get(&label).map(|place| Arc::clone(&place.totals));
+        totals.map_or_else(|| Arc::clone(&self.others), |totals| Arc::new(PolicyCounts { totals, limits }))
     }
 
     /// Releases the series of the server's policies that no longer exist, and of limits of its other policies that are
@@ -110,19 +110,19 @@ impl PolicyCounters {
     }
 
     /// Calls `each` for every label with its limits; the shared label comes last.
-    pub fn each(&self, mut each: impl FnMut(&Tally, &[Arc<LimitCount>])) {
+    pub fn each(&self, mut each: impl FnMut(&LabelCounts, &[Arc<LimitCount>])) {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.by_label.values().for_each(|place| each(&place.tally, &place.limits));
-        each(&self.others.tally, &self.others.limits);
+        places.by_label.values().for_each(|place| each(&place.totals, &place.limits));
+        each(&self.others.totals, &self.others.limits);
     }
 }
 
-impl Places {
+impl CountedLabels {
     /// Returns whether a label has its series. A label that callers used before the server had a policy of that name
     /// becomes the server's.
-    fn has(&mut self, label: &str, whose: Whose) -> bool {
+    fn has(&mut self, label: &str, owner: PolicyOwner) -> bool {
         let Some(place) = self.by_label.get_mut(label) else { return false };
-        if whose == Whose::Callers || !place.is_callers {
+        if owner == PolicyOwner::Callers || !place.is_callers {
             return true;
         }
         if self.series + EACH_OF_SERVER > MAX_SERIES {
@@ -136,8 +136,8 @@ impl Places {
     }
 
     /// Reserves the series of a label; returns whether there was room.
-    fn add(&mut self, label: &str, whose: Whose) -> bool {
-        let is_callers = whose == Whose::Callers;
+    fn add(&mut self, label: &str, owner: PolicyOwner) -> bool {
+        let is_callers = owner == PolicyOwner::Callers;
         let takes = if is_callers { EACH } else { EACH + EACH_OF_SERVER };
         let full =
             self.by_label.len() >= MAX_LABELS || self.series + takes > MAX_SERIES || self.by_label.contains_key(label);
@@ -150,7 +150,8 @@ impl Places {
             self.callers += 1;
             self.callers_series += takes;
         }
-        let place = Place { tally: Arc::new(Tally::new(label.to_owned())), limits: Vec::new(), is_callers };
+        let place =
+            CountedLabel { totals: Arc::new(LabelCounts::new(label.to_owned())), limits: Vec::new(), is_callers };
         self.by_label.insert(label.to_owned(), place);
         true
     }

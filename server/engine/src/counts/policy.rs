@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_kernel::{Decision, Policy, Source};
 
-use crate::rule::Rule;
+use crate::rule::DecidingRule;
 
 /// The longest label, in characters.
 const MAX_LABEL: usize = 100;
@@ -14,7 +14,7 @@ const MAX_LABEL: usize = 100;
 #[derive(Debug, Default)]
 pub struct PolicyCounts {
     /// The counters of the policy.
-    pub tally: Arc<Tally>,
+    pub totals: Arc<LabelCounts>,
     /// Requests that did not fit, by the first limit that they did not fit. If there are fewer counters than limits,
     /// the last one counts the others.
     pub limits: Box<[Arc<LimitCount>]>,
@@ -22,7 +22,7 @@ pub struct PolicyCounts {
 
 /// The counters of the policies of one label.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct LabelCounts {
     /// The policy's name, or its text if it has none.
     pub label: String,
     /// Allowed requests.
@@ -56,21 +56,22 @@ pub(super) const OVERRIDE: &str = "override";
 /// The sources that stand in for the home, in the order of the counters.
 pub const STANDINS: [Source; 3] = [Source::Local, Source::Open, Source::Closed];
 /// The rules that are counted, in the order of the counters.
-pub const RULES: [Rule; 5] = [Rule::Allow, Rule::Deny, Rule::Ban, Rule::Override, Rule::Shadow];
+pub const RULES: [DecidingRule; 5] =
+    [DecidingRule::Allow, DecidingRule::Deny, DecidingRule::Ban, DecidingRule::Override, DecidingRule::Shadow];
 /// The ways in which a candidate would flip a decision, in the order of the counters.
 pub const FLIPS: [&str; 2] = ["would_refuse", "would_allow"];
 
 impl PolicyCounts {
     /// Returns the label of the policy.
     pub fn label(&self) -> &str {
-        &self.tally.label
+        &self.totals.label
     }
 
     /// Counts decisions, with one addition for each fact.
     #[inline]
     pub fn count(&self, decisions: &[Decision]) {
         let mut allowed = 0u64;
-        let tally = &*self.tally;
+        let totals = &*self.totals;
         for decision in decisions {
             allowed += u64::from(decision.allowed);
             if let Some(place) = decision.limited_by {
@@ -78,12 +79,12 @@ impl PolicyCounts {
                 limit.inspect(|limit| add(&limit.count, 1));
             }
             if decision.source != Source::Home {
-                let places = STANDINS.iter().zip(&tally.standin);
+                let places = STANDINS.iter().zip(&totals.standin);
                 places.filter(|(source, _)| **source == decision.source).for_each(|(_, count)| add(count, 1));
             }
         }
         let denied = decisions.len() as u64 - allowed;
-        for (counter, count) in [(&tally.allowed, allowed), (&tally.denied, denied)] {
+        for (counter, count) in [(&totals.allowed, allowed), (&totals.denied, denied)] {
             if count > 0 {
                 add(counter, count);
             }
@@ -91,24 +92,24 @@ impl PolicyCounts {
     }
 
     /// Counts a decision that a rule made or changed.
-    pub fn rule(&self, rule: Rule) {
-        let places = RULES.iter().zip(&self.tally.rules);
+    pub fn rule(&self, rule: DecidingRule) {
+        let places = RULES.iter().zip(&self.totals.rules);
         places.filter(|(other, _)| **other == rule).for_each(|(_, count)| add(count, 1));
     }
 
     /// Counts a decision that the candidate would flip.
     pub fn flip(&self, live_allowed: bool) {
-        let [would_refuse, would_allow] = &self.tally.flips;
+        let [would_refuse, would_allow] = &self.totals.flips;
         add(if live_allowed { would_refuse } else { would_allow }, 1);
     }
 
     /// Counts a ban that began.
     pub fn ban(&self) {
-        add(&self.tally.bans, 1);
+        add(&self.totals.bans, 1);
     }
 }
 
-impl Tally {
+impl LabelCounts {
     /// Returns counters at zero.
     pub fn new(label: String) -> Self {
         Self { label, ..Self::default() }

@@ -7,11 +7,11 @@ use tollgate_config::Config;
 
 use super::Engine;
 use crate::persist::Note;
-use crate::policies::{Generation, GenerationError};
+use crate::policies::{GenerationError, PolicyGeneration};
 
 /// The state that a server recovered from its previous run.
 #[derive(Debug, Default)]
-pub struct Recovered {
+pub struct RecoveredState {
     /// The bans, in the order they were recorded; a later one of the same key replaces an earlier one.
     pub bans: Vec<Note>,
     /// The last generation that was in use.
@@ -20,7 +20,7 @@ pub struct Recovered {
 
 /// The outcome of adopting a valid file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Adopted {
+pub enum AdoptionOutcome {
     /// It equals the one in use.
     Unchanged,
     /// It is in use, as the generation with this number.
@@ -29,34 +29,35 @@ pub enum Adopted {
 
 impl Engine {
     /// Adopts the first generation of this run: the policies of the command line and of a file.
-    pub fn begin(&self, config: Config, recovered: Recovered) -> Result<(), GenerationError> {
+    pub fn begin(&self, config: Config, recovered: RecoveredState) -> Result<(), GenerationError> {
         self.bans.restore(recovered.bans);
         let number = recovered.generation.saturating_add(1);
-        let next = Generation::new(number, &self.given, config, &Generation::default(), &self.home, &self.ops)?;
+        let next =
+            PolicyGeneration::new(number, &self.given, config, &PolicyGeneration::default(), &self.home, &self.ops)?;
         self.use_next(next)?;
         self.correct_bans();
         Ok(())
     }
 
     /// Adopts the policies of a file, if they differ from those in use. If one of them cannot be used, nothing changes.
-    pub fn adopt(&self, config: Config) -> Result<Adopted, GenerationError> {
+    pub fn adopt(&self, config: Config) -> Result<AdoptionOutcome, GenerationError> {
         let _one = self.adopting.lock().unwrap_or_else(PoisonError::into_inner);
         let before = Arc::clone(&self.generation());
         if before.config == config {
-            return Ok(Adopted::Unchanged);
+            return Ok(AdoptionOutcome::Unchanged);
         }
         let number = before.number.saturating_add(1);
-        let next = Generation::new(number, &self.given, config, &before, &self.home, &self.ops)?;
+        let next = PolicyGeneration::new(number, &self.given, config, &before, &self.home, &self.ops)?;
         drop(before);
         self.use_next(next)?;
-        Ok(Adopted::As(number))
+        Ok(AdoptionOutcome::As(number))
     }
 
-    fn use_next(&self, next: Generation) -> Result<(), GenerationError> {
+    fn use_next(&self, next: PolicyGeneration) -> Result<(), GenerationError> {
         let number = next.number;
         self.ops.adopt(&next.config).map_err(GenerationError::Webhook)?;
         self.policies.put(next);
-        self.home.note(&Note::Generation { number });
+        self.home.persist_note(&Note::Generation { number });
         let generation = self.generation();
         self.counts.sweep(|name| generation.find(name).is_some());
         Ok(())
@@ -64,7 +65,7 @@ impl Engine {
 
     /// Returns the generation in use. Hold it only briefly.
     #[inline]
-    pub fn generation(&self) -> Guard<Arc<Generation>> {
+    pub fn generation(&self) -> Guard<Arc<PolicyGeneration>> {
         self.policies.load()
     }
 

@@ -7,14 +7,14 @@ use tollgate_kernel::{Decision, Detail, Micros, Mode, Request, Source, StoreErro
 
 use super::Engine;
 use crate::persist::Note;
-use crate::policies::{Banned, Banning, Known, NoRoom, Overriding, Rules};
-use crate::question::Verdict;
-use crate::rule::Rule;
-use tollgate_telemetry::audit::{Event, Outcome, What};
-use tollgate_telemetry::log::Fields;
+use crate::policies::{BanCapacityError, BanRecord, BanRule, EnginePolicy, OverrideRule, PolicyRules};
+use crate::question::EngineVerdict;
+use crate::rule::DecidingRule;
+use tollgate_telemetry::audit::{AuditAction, AuditEvent, AuditOutcome};
+use tollgate_telemetry::log::LogFields;
 
 /// The verdict of the rules on a key before any limit is consulted.
-pub(super) enum Said {
+pub(super) enum RuleOutcome {
     Allow,
     Deny,
     Banned(Micros),
@@ -24,26 +24,26 @@ pub(super) enum Said {
 
 impl Engine {
     /// Returns the verdict of the rules on a key now.
-    pub(super) fn said(&self, known: &Known, rules: &Rules, key: &[u8]) -> Said {
+    pub(super) fn rule_outcome(&self, known: &EnginePolicy, rules: &PolicyRules, key: &[u8]) -> RuleOutcome {
         if rules.allow.has(key) {
-            return Said::Allow;
+            return RuleOutcome::Allow;
         }
         if rules.deny.has(key) {
-            return Said::Deny;
+            return RuleOutcome::Deny;
         }
         // Shadow mode neither creates nor enforces bans.
         if let Some(banning) = rules.ban.as_ref().filter(|_| !rules.shadow) {
             let policy = known.policy.name();
-            return self.banned_for(policy, key, &banning.ban).map_or(Said::Nothing, Said::Banned);
+            return self.banned_for(policy, key, &banning.ban).map_or(RuleOutcome::Nothing, RuleOutcome::Banned);
         }
-        Said::Nothing
+        RuleOutcome::Nothing
     }
 
     /// Returns how much longer a key is banned; a ban that had to be corrected is recorded.
     fn banned_for(&self, policy: &str, key: &[u8], ban: &Ban) -> Option<Micros> {
         let (left, corrected) = self.bans.left(policy, key, ban, self.clock.now())?;
-        if let Some(Banned { until, level }) = corrected {
-            self.home.note(&Note::Ban { policy: policy.to_owned(), key: key.to_vec(), until, level });
+        if let Some(BanRecord { until, level }) = corrected {
+            self.home.persist_note(&Note::Ban { policy: policy.to_owned(), key: key.to_vec(), until, level });
         }
         Some(left)
     }
@@ -51,19 +51,19 @@ impl Engine {
     /// Corrects the bans that were recovered at a start, as far as their policies have bans.
     pub(crate) fn correct_bans(&self) {
         let generation = self.generation();
-        let mut found: Vec<(Arc<Known>, Vec<u8>)> = Vec::new();
+        let mut found: Vec<(Arc<EnginePolicy>, Vec<u8>)> = Vec::new();
         self.bans.each(&mut |policy, key, _| {
             found.extend(generation.find(policy).map(|known| (Arc::clone(known), key.to_vec())))
         });
         for (known, key) in found {
-            if let Some(Banning { ban, .. }) = known.rules.as_ref().and_then(|rules| rules.ban.as_ref()) {
+            if let Some(BanRule { ban, .. }) = known.rules.as_ref().and_then(|rules| rules.ban.as_ref()) {
                 self.banned_for(known.policy.name(), &key, ban);
             }
         }
     }
 
     /// Returns the override that applies to a key.
-    pub fn overriding<'a>(&self, rules: &'a Rules, key: &[u8]) -> Option<&'a Overriding> {
+    pub fn override_for<'a>(&self, rules: &'a PolicyRules, key: &[u8]) -> Option<&'a OverrideRule> {
         rules.overrides.find(key, || self.clock.wall())
     }
 
@@ -71,41 +71,45 @@ impl Engine {
     /// `full` is set.
     pub(crate) async fn decide_by_rules(
         &self,
-        known: &Known,
-        rules: &Rules,
+        known: &EnginePolicy,
+        rules: &PolicyRules,
         key: &[u8],
         request: &Request,
         full: bool,
-    ) -> Result<Verdict, StoreError> {
-        let overriding = self.overriding(rules, key).map(|found| Arc::clone(&found.known));
-        let asked = overriding.as_deref().unwrap_or(known);
-        let look = request.peek();
-        let (decision, details, rule) = match self.said(known, rules, key) {
-            Said::Allow => {
-                let (decision, details) = self.ask(asked, key, &look, full).await?;
-                (passed(decision, request), details, Rule::Allow)
+    ) -> Result<EngineVerdict, StoreError> {
+        let overriding = self.override_for(rules, key).map(|found| Arc::clone(&found.known));
+        let applied = overriding.as_deref().unwrap_or(known);
+        let peek = request.peek();
+        let (decision, details, rule) = match self.rule_outcome(known, rules, key) {
+            RuleOutcome::Allow => {
+                let (decision, details) = self.ask(applied, key, &peek, full).await?;
+                (passed(decision, request), details, DecidingRule::Allow)
             }
-            said @ (Said::Deny | Said::Banned(_)) => {
+            outcome @ (RuleOutcome::Deny | RuleOutcome::Banned(_)) => {
                 // A key may have to wait longer for its limits than for its ban. The state of the limits is also
                 // returned if it was requested.
-                let is_banned = matches!(said, Said::Banned(_));
+                let is_banned = matches!(outcome, RuleOutcome::Banned(_));
                 let (limits, details) = match full || is_banned {
-                    true => self.ask(asked, key, &look, full).await.map(|(limits, details)| (Some(limits), details))?,
+                    true => {
+                        self.ask(applied, key, &peek, full).await.map(|(limits, details)| (Some(limits), details))?
+                    }
                     false => (None, Vec::new()),
                 };
                 let now = self.clock.now();
-                match (said, limits) {
-                    (Said::Banned(left), Some(limits)) => (banned(left, &limits, now), details, Rule::Ban),
-                    _ => (refused(Wait::Never, now), details, Rule::Deny),
+                match (outcome, limits) {
+                    (RuleOutcome::Banned(left), Some(limits)) => {
+                        (banned(left, &limits, now), details, DecidingRule::Ban)
+                    }
+                    _ => (refused(Wait::Never, now), details, DecidingRule::Deny),
                 }
             }
-            Said::Nothing => {
-                let rule = if overriding.is_some() { Rule::Override } else { Rule::Policy };
-                let (decision, details) = self.by_limits(known, rules, asked, key, request, full).await?;
+            RuleOutcome::Nothing => {
+                let rule = if overriding.is_some() { DecidingRule::Override } else { DecidingRule::Policy };
+                let (decision, details) = self.by_limits(known, rules, applied, key, request, full).await?;
                 (decision, details, rule)
             }
         };
-        let mut verdict = Verdict { decision, details, rule, overriding };
+        let mut verdict = EngineVerdict { decision, details, rule, overriding };
         self.settle(known, rules, key, request, &mut verdict);
         Ok(verdict)
     }
@@ -113,23 +117,25 @@ impl Engine {
     /// Lets the limits decide, evaluates the candidate beside them, and counts a refusal toward a ban.
     async fn by_limits(
         &self,
-        known: &Known,
-        rules: &Rules,
-        asked: &Known,
+        known: &EnginePolicy,
+        rules: &PolicyRules,
+        applied: &EnginePolicy,
         key: &[u8],
         request: &Request,
         full: bool,
     ) -> Result<(Decision, Vec<Detail>), StoreError> {
-        let is_own = std::ptr::eq(asked, known);
+        let is_own = std::ptr::eq(applied, known);
         let candidate = rules.candidate.as_ref().filter(|_| is_own && !request.peek);
         let Some(candidate) = candidate else {
-            let (mut decision, details) = self.ask(asked, key, request, full).await?;
+            let (mut decision, details) = self.ask(applied, key, request, full).await?;
             self.count_refusal(known, rules, key, request, &mut decision).await?;
             return Ok((decision, details));
         };
         // The candidate decides nothing, so both are evaluated at the same time and the request waits no longer.
-        let (live, tried) =
-            tokio::join!(self.ask(asked, key, request, full), self.home.check(candidate.known.at_home(), key, request));
+        let (live, tried) = tokio::join!(
+            self.ask(applied, key, request, full),
+            self.home.check(candidate.known.at_home(), key, request)
+        );
         let (mut decision, details) = live?;
         if let Ok(tried) = tried
             && candidate.compare(&decision, &tried)
@@ -141,34 +147,41 @@ impl Engine {
     }
 
     /// Turns a decision into the final answer, which is never a refusal in shadow mode, and counts it.
-    pub(super) fn settle(&self, known: &Known, rules: &Rules, key: &[u8], request: &Request, verdict: &mut Verdict) {
+    pub(super) fn settle(
+        &self,
+        known: &EnginePolicy,
+        rules: &PolicyRules,
+        key: &[u8],
+        request: &Request,
+        verdict: &mut EngineVerdict,
+    ) {
         let would = verdict.decision;
         if rules.shadow && (!would.allowed || would.granted < request.cost.get()) {
-            (verdict.decision, verdict.rule) = (passed(would, request), Rule::Shadow);
+            (verdict.decision, verdict.rule) = (passed(would, request), DecidingRule::Shadow);
         }
         if request.peek {
             return;
         }
-        let asked = verdict.overriding.as_deref().unwrap_or(known);
-        if verdict.rule != Rule::Policy {
+        let applied = verdict.overriding.as_deref().unwrap_or(known);
+        if verdict.rule != DecidingRule::Policy {
             self.counts_of(known).rule(verdict.rule);
         }
-        self.tell(asked, [key], std::slice::from_ref(&verdict.decision), &verdict.details);
-        if verdict.rule == Rule::Shadow {
-            self.sample("shadowed", asked, &would, key);
+        self.record(applied, [key], std::slice::from_ref(&verdict.decision), &verdict.details);
+        if verdict.rule == DecidingRule::Shadow {
+            self.sample("shadowed", applied, &would, key);
         }
     }
 
     /// Counts a refusal by limits, and bans the key if there were too many: then it must wait for the ban too.
     pub(super) async fn count_refusal(
         &self,
-        known: &Known,
-        rules: &Rules,
+        known: &EnginePolicy,
+        rules: &PolicyRules,
         key: &[u8],
         request: &Request,
         decision: &mut Decision,
     ) -> Result<(), StoreError> {
-        let Some(Banning { ban, refusals }) = &rules.ban else { return Ok(()) };
+        let Some(BanRule { ban, refusals }) = &rules.ban else { return Ok(()) };
         let by_limits = !decision.allowed && decision.source != Source::Closed;
         if !by_limits || request.peek || rules.shadow {
             return Ok(());
@@ -179,7 +192,7 @@ impl Engine {
             return Ok(());
         }
         let now = self.clock.now();
-        let begun = self.bans.begin(known.policy.name(), key, ban, now).unwrap_or_else(|NoRoom| {
+        let begun = self.bans.begin(known.policy.name(), key, ban, now).unwrap_or_else(|BanCapacityError| {
             // Logged at the first and then exponentially less often; the metrics count each.
             let count = self.bans.without_room();
             if count.is_power_of_two() {
@@ -194,20 +207,25 @@ impl Engine {
             decision.retry_after = decision.retry_after.max(wait);
             decision.next_after = decision.next_after.max(wait);
             let (policy, hash, span) = (known.policy.name(), self.log.hash(key), begun.until.since(now));
-            let fields: Fields<'_> =
+            let fields: LogFields<'_> =
                 &[("policy", &policy), ("key_hash", &hash), ("for", &span), ("level", &begun.level)];
             self.log.info("banned", fields);
-            self.audit_ban(What::BanBegan, policy, key, &format!("for {span}, level {}", begun.level));
-            let Banned { until, level } = begun;
-            self.home.note(&Note::Ban { policy: policy.to_owned(), key: key.to_vec(), until, level });
+            self.audit_ban(AuditAction::BanBegan, policy, key, &format!("for {span}, level {}", begun.level));
+            let BanRecord { until, level } = begun;
+            self.home.persist_note(&Note::Ban { policy: policy.to_owned(), key: key.to_vec(), until, level });
         }
         Ok(())
     }
 
     /// Resets a key under a policy with rules: its limits and its override, the candidate, and its refusals and bans.
-    pub(crate) async fn reset_by_rules(&self, known: &Known, rules: &Rules, key: &[u8]) -> Result<(), StoreError> {
+    pub(crate) async fn reset_by_rules(
+        &self,
+        known: &EnginePolicy,
+        rules: &PolicyRules,
+        key: &[u8],
+    ) -> Result<(), StoreError> {
         self.home.reset(known.at_home(), key).await?;
-        if let Some(found) = self.overriding(rules, key) {
+        if let Some(found) = self.override_for(rules, key) {
             self.home.reset(found.known.at_home(), key).await?;
         }
         if let Some(candidate) = &rules.candidate {
@@ -219,27 +237,32 @@ impl Engine {
         let policy = known.policy.name();
         if self.bans.lift(policy, key) {
             self.log.info("ban_lifted", &[("policy", &policy), ("key_hash", &self.log.hash(key))]);
-            self.audit_ban(What::BanLifted, policy, key, "");
+            self.audit_ban(AuditAction::BanLifted, policy, key, "");
             let (policy, key, until) = (policy.to_owned(), key.to_vec(), self.clock.now());
-            self.home.note(&Note::Ban { policy, key, until, level: 0 });
+            self.home.persist_note(&Note::Ban { policy, key, until, level: 0 });
         }
         Ok(())
     }
 
-    fn audit_ban(&self, what: What, policy: &str, key: &[u8], detail: &str) {
-        self.ops.audit.tell(&Event { policy, key: Some(key), detail, ..Event::of_server(what, Outcome::Done) });
+    fn audit_ban(&self, what: AuditAction, policy: &str, key: &[u8], detail: &str) {
+        self.ops.audit.record(&AuditEvent {
+            policy,
+            key: Some(key),
+            detail,
+            ..AuditEvent::of_server(what, AuditOutcome::Done)
+        });
     }
 
     async fn ask(
         &self,
-        asked: &Known,
+        applied: &EnginePolicy,
         key: &[u8],
         request: &Request,
         full: bool,
     ) -> Result<(Decision, Vec<Detail>), StoreError> {
         match full {
-            true => self.home.check_full(asked.at_home(), key, request).await,
-            false => Ok((self.home.check(asked.at_home(), key, request).await?, Vec::new())),
+            true => self.home.check_full(applied.at_home(), key, request).await,
+            false => Ok((self.home.check(applied.at_home(), key, request).await?, Vec::new())),
         }
     }
 }

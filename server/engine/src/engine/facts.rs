@@ -4,21 +4,21 @@ use tollgate_config::Override;
 use tollgate_kernel::{Micros, Timestamp};
 
 use super::Engine;
-use crate::policies::{Banned, Flips, Known};
-use crate::question::Verdict;
-use crate::rule::Rule;
+use crate::policies::{BanRecord, EnginePolicy, Flips};
+use crate::question::EngineVerdict;
+use crate::rule::DecidingRule;
 
 /// The explanation of a decision.
 #[derive(Debug)]
-pub struct Facts {
+pub struct DecisionFacts {
     /// The rule that made the decision.
-    pub rule: Rule,
+    pub rule: DecidingRule,
     /// The generation of the policy.
     pub generation: u64,
     /// The override that applies to the key.
     pub overriding: Option<Override>,
     /// The key's last ban, if it had one.
-    pub ban: Option<Banned>,
+    pub ban: Option<BanRecord>,
     /// How much longer the ban lasts; zero if it has ended.
     pub banned_for: Micros,
     /// Whether the policy is in shadow mode, and only reports what it would refuse.
@@ -27,15 +27,15 @@ pub struct Facts {
     pub candidate: Option<(String, Flips)>,
 }
 
-impl Facts {
+impl DecisionFacts {
     /// Returns the explanation of a decision.
-    pub fn of(engine: &Engine, known: &Known, key: &[u8], verdict: &Verdict) -> Self {
+    pub fn of(engine: &Engine, known: &EnginePolicy, key: &[u8], verdict: &EngineVerdict) -> Self {
         let rules = known.rules.as_deref();
         let ban = rules.and_then(|rules| rules.ban.as_ref()).and_then(|_| engine.bans.get(known.policy.name(), key));
         Self {
             rule: verdict.rule,
             generation: known.generation,
-            overriding: rules.and_then(|rules| engine.overriding(rules, key)).map(|found| found.said.clone()),
+            overriding: rules.and_then(|rules| engine.override_for(rules, key)).map(|found| found.definition.clone()),
             banned_for: ban.map_or(Micros::ZERO, |ban| ban.until.since(engine.clock.now())),
             ban,
             shadow: rules.is_some_and(|rules| rules.shadow),
@@ -48,10 +48,10 @@ impl Facts {
     /// Returns one line for each fact.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("rule: {}; generation {}", self.rule.name(), self.generation)];
-        if let Some(said) = &self.overriding {
-            let until = said.until.map_or(String::new(), |until| format!(", until {}", moment(until)));
-            let note = said.note.as_ref().map_or(String::new(), |note| format!(": {note}"));
-            lines.push(format!("override for {}: {}{until}{note}", said.key, said.policy));
+        if let Some(definition) = &self.overriding {
+            let until = definition.until.map_or(String::new(), |until| format!(", until {}", moment(until)));
+            let note = definition.note.as_ref().map_or(String::new(), |note| format!(": {note}"));
+            lines.push(format!("override for {}: {}{until}{note}", definition.key, definition.policy));
         }
         match self.ban {
             Some(ban) if self.banned_for > Micros::ZERO => {

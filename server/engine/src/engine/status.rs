@@ -1,17 +1,19 @@
 //! What front-ends read of the engine besides its answers: clocks, the state of the home and the journal, spans and the
 //! audit log.
 
-use tollgate_kernel::{Policy, Request, Source, Timestamp};
-use tollgate_keyspace::{DialectCall, Keys, Times};
-use tollgate_redis::Redis;
+use std::sync::Arc;
+
+use tollgate_kernel::{Policy, Request, Source, Store, Timestamp};
+use tollgate_keyspace::ClockReadings;
 use tollgate_telemetry::audit::Audit;
-use tollgate_telemetry::traces::Span;
+use tollgate_telemetry::traces::RequestSpan;
 
 use super::Engine;
+use crate::counts::{LabelCounts, LimitCount};
 use crate::home::Home;
 use crate::ops::Ops;
-use crate::persist::{JournalStatus, Unkept};
-use crate::policies::Known;
+use crate::persist::{JournalStatus, PersistFailure};
+use crate::policies::EnginePolicy;
 
 /// The request that checks whether the store answers. No policy of a file may have this name.
 const READY_KEY: &[u8] = b"tollgate:ready";
@@ -22,14 +24,14 @@ const READY_POLICY: &str = "1000000/s gcra";
 #[derive(Clone, Copy, Debug)]
 pub enum HomeStats {
     /// The embedded store.
-    Embedded(tollgate_memory::Stats),
+    Embedded(tollgate_memory::MemoryStats),
     /// A store in Redis.
-    Redis(tollgate_redis::Stats),
+    Redis(tollgate_redis::RedisStats),
 }
 
 impl HomeStats {
     /// Returns the statistics of the embedded store, `None` for another.
-    pub fn embedded(self) -> Option<tollgate_memory::Stats> {
+    pub fn embedded(self) -> Option<tollgate_memory::MemoryStats> {
         match self {
             Self::Embedded(stats) => Some(stats),
             Self::Redis(_) => None,
@@ -49,8 +51,8 @@ impl Engine {
     }
 
     /// Returns the time by both clocks.
-    pub fn times(&self) -> Times {
-        Times::of(&*self.clock)
+    pub fn times(&self) -> ClockReadings {
+        ClockReadings::of(&*self.clock)
     }
 
     /// Returns the statistics of the home.
@@ -61,12 +63,9 @@ impl Engine {
         }
     }
 
-    /// Returns the store in Redis, if that is the home.
-    pub fn redis(&self) -> Option<&Redis> {
-        match &self.home {
-            Home::Embedded(_) => None,
-            Home::Redis(redis) => Some(redis),
-        }
+    /// Calls `each` with the counters of every label of policies and of its limits; the shared label comes last.
+    pub fn each_count(&self, each: impl FnMut(&LabelCounts, &[Arc<LimitCount>])) {
+        self.counts.each(each);
     }
 
     /// Returns whether the home answers without waiting.
@@ -80,7 +79,7 @@ impl Engine {
         let Home::Redis(redis) = &self.home else { return true };
         let policy = READY_POLICY.parse::<Policy>().ok().and_then(|policy| policy.with_name(READY_NAME).ok());
         let Some(policy) = policy else { return false };
-        let decided = self.home.store().check(&policy, READY_KEY, Request::ONE).await;
+        let decided = redis.check(&policy, READY_KEY, Request::ONE).await;
         decided.is_ok_and(|decision| decision.source == Source::Home) && redis.stats().open_breakers == 0
     }
 
@@ -97,25 +96,13 @@ impl Engine {
 
     /// Waits until everything decided so far may be reported to callers.
     #[inline]
-    pub async fn settled(&self) -> Result<(), Unkept> {
+    pub async fn settled(&self) -> Result<(), PersistFailure> {
         self.home.settled().await
-    }
-
-    /// Persists what a plain command changed of the keys, which are locked.
-    #[inline]
-    pub fn keep_changes(&self, keys: &mut Keys) {
-        self.home.changed(keys);
-    }
-
-    /// Persists a call of a dialect that was just decided on the keys, which are locked.
-    #[inline]
-    pub fn keep_call(&self, keys: &mut Keys, call: &DialectCall, now: Timestamp) {
-        self.home.spoken(keys, call, now);
     }
 
     /// Returns whether a policy is what its name or text means now.
     #[inline]
-    pub fn is_current(&self, known: &Known) -> bool {
+    pub fn is_current(&self, known: &EnginePolicy) -> bool {
         self.policies.is_current(known)
     }
 
@@ -141,12 +128,12 @@ impl Engine {
 
     /// Begins the span of a request, if it is traced; `parent` is the caller's trace header.
     #[inline]
-    pub fn trace<'a>(&self, parent: impl FnOnce() -> Option<&'a [u8]>) -> Option<Span> {
+    pub fn trace<'a>(&self, parent: impl FnOnce() -> Option<&'a [u8]>) -> Option<RequestSpan> {
         self.ops.trace(parent)
     }
 
     /// Ends a span.
-    pub fn end_trace(&self, span: Span) {
+    pub fn end_trace(&self, span: RequestSpan) {
         self.ops.traced(span);
     }
 

@@ -9,7 +9,7 @@
 //! state       id, key, cells                the key's whole state under the policy's name, after a change
 //! part        id, key, cells                the same for a key that also shares a bucket; the rest is unchanged
 //! refund      id, key, units, at, t         units charged at `at` and refunded at `t`, as far as still held
-//! spoken      a call of a dialect and its time, which is decided again
+//! call        a call of a dialect and its time, which is decided again
 //! entry       database, key, expiry, value  the value of a key after a change
 //! gone        database, key
 //! flush       database, or all
@@ -21,9 +21,9 @@
 use tollgate_dialects::Wording;
 use tollgate_kernel::{KeyState, Policy, Reader, Timestamp, Writer};
 
-use crate::counts::Whose;
+use crate::counts::PolicyOwner;
 use tollgate_keyspace::DialectCall;
-use tollgate_keyspace::wire::{Put, Take, folded, unfolded};
+use tollgate_keyspace::wire::{WireBuffer, WireReader, folded, unfolded};
 
 /// The longest body that is written to the journal in one piece.
 pub(super) const MAX_LEN: usize = (1 << 20) - 64;
@@ -33,7 +33,7 @@ mod tag {
     pub(super) const POLICY: u8 = 1;
     pub(super) const CHARGES: u8 = 2;
     pub(super) const STATE: u8 = 3;
-    pub(super) const SPOKEN: u8 = 4;
+    pub(super) const CALL: u8 = 4;
     pub(super) const ENTRY: u8 = 5;
     pub(super) const GONE: u8 = 6;
     pub(super) const FLUSH: u8 = 7;
@@ -54,24 +54,24 @@ const ALL: u8 = u8::MAX;
 
 /// One item of a frame.
 #[derive(Debug)]
-pub(super) enum Item<'a> {
-    Policy { id: u64, policy: Policy, whose: Whose, may_pack: bool },
+pub(super) enum FrameItem<'a> {
+    Policy { id: u64, policy: Policy, owner: PolicyOwner, may_pack: bool },
     Charges { id: u64, charges: Charges<'a>, holder: Holder },
-    State { id: u64, key: &'a [u8], state: State<'a>, extent: Extent },
+    State { id: u64, key: &'a [u8], state: EncodedState<'a>, extent: Extent },
     Refund { id: u64, key: &'a [u8], refund: Refund },
-    Spoken { spoken: Box<DialectCall>, now: Timestamp },
+    Call { call: Box<DialectCall>, now: Timestamp },
     Entry { db: u8, key: &'a [u8], entry: &'a [u8] },
     Gone { db: u8, key: &'a [u8] },
     Flush(Option<u8>),
     Shared(&'a [u8]),
     Ban { policy: &'a str, key: &'a [u8], until: Timestamp, level: u32 },
     Generation(u64),
-    Piece(Piece<'a>),
+    Piece(FramePiece<'a>),
 }
 
 /// A piece of a long frame, which is complete with its last piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece<'a> {
+pub(super) struct FramePiece<'a> {
     pub(super) is_first: bool,
     pub(super) is_last: bool,
     pub(super) bytes: &'a [u8],
@@ -100,7 +100,7 @@ pub(super) struct Refund {
 pub(super) struct Charges<'a> {
     left: usize,
     at: u64,
-    from: Take<'a>,
+    from: WireReader<'a>,
 }
 
 impl<'a> Charges<'a> {
@@ -141,7 +141,7 @@ pub(super) enum Extent {
 
 /// The state of a key, to be read with the policy of its id.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum State<'a> {
+pub(super) enum EncodedState<'a> {
     Nothing,
     /// The cells of the policy's own limits.
     Own(&'a [u8]),
@@ -149,7 +149,7 @@ pub(super) enum State<'a> {
     Whole(&'a [u8]),
 }
 
-impl State<'_> {
+impl EncodedState<'_> {
     /// Reads the state; returns `None` if the bytes are invalid.
     pub(super) fn read(self, policy: &Policy) -> Option<KeyState> {
         match self {
@@ -168,9 +168,9 @@ impl State<'_> {
     }
 }
 
-pub(super) fn put_policy(id: u64, policy: &Policy, whose: Whose, may_pack: bool, to: &mut Vec<u8>) {
+pub(super) fn put_policy(id: u64, policy: &Policy, owner: PolicyOwner, may_pack: bool, to: &mut Vec<u8>) {
     // Without a name it is the same, and older releases can read it.
-    let is_callers = whose == Whose::Callers && !policy.name().is_empty();
+    let is_callers = owner == PolicyOwner::Callers && !policy.name().is_empty();
     to.push(match (is_callers, may_pack) {
         (false, true) => tag::POLICY,
         (true, true) => tag::CALLERS_POLICY,
@@ -237,13 +237,13 @@ pub(super) fn put_refund(id: u64, key: &[u8], refund: Refund, to: &mut Vec<u8>) 
     to.time(refund.t);
 }
 
-pub(super) fn put_spoken(spoken: &DialectCall, now: Timestamp, to: &mut Vec<u8>) {
-    to.push(tag::SPOKEN);
-    to.text(spoken.dialect.name.as_bytes());
-    to.push(spoken.db);
-    to.push(u8::from(spoken.wording == Wording::Script));
+pub(super) fn put_call(dialect_call: &DialectCall, now: Timestamp, to: &mut Vec<u8>) {
+    to.push(tag::CALL);
+    to.text(dialect_call.dialect.name.as_bytes());
+    to.push(dialect_call.db);
+    to.push(u8::from(dialect_call.wording == Wording::Script));
     to.time(now);
-    for all in [&spoken.keys, &spoken.args] {
+    for all in [&dialect_call.keys, &dialect_call.args] {
         to.number(all.len() as u64);
         all.iter().for_each(|one| to.text(one));
     }
@@ -288,26 +288,26 @@ pub(super) fn put_generation(number: u64, to: &mut Vec<u8>) {
 }
 
 /// Splits a long body into pieces that fit the journal.
-pub(super) fn pieces(body: &[u8]) -> impl Iterator<Item = Piece<'_>> {
+pub(super) fn pieces(body: &[u8]) -> impl Iterator<Item = FramePiece<'_>> {
     let last = body.len().div_ceil(MAX_LEN).saturating_sub(1);
     let pieces = body.chunks(MAX_LEN).enumerate();
-    pieces.map(move |(place, bytes)| Piece { is_first: place == 0, is_last: place == last, bytes })
+    pieces.map(move |(place, bytes)| FramePiece { is_first: place == 0, is_last: place == last, bytes })
 }
 
-pub(super) fn put_piece(piece: Piece<'_>, to: &mut Vec<u8>) {
+pub(super) fn put_piece(piece: FramePiece<'_>, to: &mut Vec<u8>) {
     to.extend_from_slice(&[tag::PIECE, u8::from(piece.is_first) | u8::from(piece.is_last) << 1]);
     to.extend_from_slice(piece.bytes);
 }
 
 /// Reads the next item of a frame; `None` if it is unknown or invalid.
-pub(super) fn read_item<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
+pub(super) fn read_item<'a>(from: &mut WireReader<'a>) -> Option<FrameItem<'a>> {
     Some(match from.byte()? {
         kind @ (tag::POLICY | tag::CALLERS_POLICY | tag::LATE_POLICY | tag::LATE_CALLERS_POLICY) => {
             let (id, mut words) = (from.number()?, Reader::new(from.text()?));
             let policy = Policy::read(&mut words).filter(|_| words.is_done())?;
             let is_callers = matches!(kind, tag::CALLERS_POLICY | tag::LATE_CALLERS_POLICY);
-            let whose = if is_callers { Whose::Callers } else { Whose::Servers };
-            Item::Policy { id, policy, whose, may_pack: matches!(kind, tag::POLICY | tag::CALLERS_POLICY) }
+            let owner = if is_callers { PolicyOwner::Callers } else { PolicyOwner::Servers };
+            FrameItem::Policy { id, policy, owner, may_pack: matches!(kind, tag::POLICY | tag::CALLERS_POLICY) }
         }
         kind @ (tag::CHARGES | tag::CROWDED) => {
             let holder = if kind == tag::CHARGES { Holder::Key } else { Holder::Bucket };
@@ -317,44 +317,44 @@ pub(super) fn read_item<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
             let mut ahead = charges;
             (0..left).try_for_each(|_| ahead.read().map(|_| ()))?;
             *from = ahead.from;
-            Item::Charges { id, charges, holder }
+            FrameItem::Charges { id, charges, holder }
         }
         kind @ (tag::STATE | tag::PART) => {
             let (id, key) = (from.number()?, from.text()?);
             let state = match from.byte()? {
-                0 => State::Nothing,
-                1 => State::Own(from.text()?),
-                2 => State::Whole(from.text()?),
+                0 => EncodedState::Nothing,
+                1 => EncodedState::Own(from.text()?),
+                2 => EncodedState::Whole(from.text()?),
                 _ => return None,
             };
             let extent = if kind == tag::STATE { Extent::Whole } else { Extent::Part };
-            Item::State { id, key, state, extent }
+            FrameItem::State { id, key, state, extent }
         }
         tag::REFUND => {
             let (id, key) = (from.number()?, from.text()?);
-            Item::Refund { id, key, refund: Refund { units: from.number()?, at: from.time()?, t: from.time()? } }
+            FrameItem::Refund { id, key, refund: Refund { units: from.number()?, at: from.time()?, t: from.time()? } }
         }
-        tag::SPOKEN => read_spoken(from)?,
-        tag::ENTRY => Item::Entry { db: from.byte()?, key: from.text()?, entry: from.part()? },
-        tag::GONE => Item::Gone { db: from.byte()?, key: from.text()? },
-        tag::FLUSH => Item::Flush(Some(from.byte()?).filter(|db| *db != ALL)),
-        tag::SHARED => Item::Shared(from.part()?),
+        tag::CALL => read_call(from)?,
+        tag::ENTRY => FrameItem::Entry { db: from.byte()?, key: from.text()?, entry: from.part()? },
+        tag::GONE => FrameItem::Gone { db: from.byte()?, key: from.text()? },
+        tag::FLUSH => FrameItem::Flush(Some(from.byte()?).filter(|db| *db != ALL)),
+        tag::SHARED => FrameItem::Shared(from.part()?),
         tag::BAN => {
             let (policy, key) = (std::str::from_utf8(from.text()?).ok()?, from.text()?);
-            Item::Ban { policy, key, until: from.time()?, level: u32::try_from(from.number()?).ok()? }
+            FrameItem::Ban { policy, key, until: from.time()?, level: u32::try_from(from.number()?).ok()? }
         }
-        tag::GENERATION => Item::Generation(from.number()?),
+        tag::GENERATION => FrameItem::Generation(from.number()?),
         tag::PIECE => {
             let marks = from.byte().filter(|marks| *marks < 4)?;
-            let piece = Piece { is_first: marks & 1 > 0, is_last: marks & 2 > 0, bytes: from.rest() };
-            *from = Take::new(&[]);
-            Item::Piece(piece)
+            let piece = FramePiece { is_first: marks & 1 > 0, is_last: marks & 2 > 0, bytes: from.rest() };
+            *from = WireReader::new(&[]);
+            FrameItem::Piece(piece)
         }
         _ => return None,
     })
 }
 
-fn read_spoken<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
+fn read_call<'a>(from: &mut WireReader<'a>) -> Option<FrameItem<'a>> {
     let dialect = tollgate_dialects::find(std::str::from_utf8(from.text()?).ok()?)?;
     let db = from.byte()?;
     let wording = match from.byte()? {
@@ -367,16 +367,17 @@ fn read_spoken<'a>(from: &mut Take<'a>) -> Option<Item<'a>> {
     let (keys, args) = (texts()?, texts()?);
     let call = (dialect.parse)(&keys, &args).ok()?.speaking(wording);
     let own = |all: &[&[u8]]| all.iter().map(|one| one.to_vec()).collect();
-    let spoken = DialectCall { dialect, call, db, keys: own(&keys), args: own(&args), wording };
-    Some(Item::Spoken { spoken: Box::new(spoken), now })
+    let dialect_call = DialectCall { dialect, call, db, keys: own(&keys), args: own(&args), wording };
+    Some(FrameItem::Call { call: Box::new(dialect_call), now })
 }
 
 #[cfg(test)]
 mod tests {
     use tollgate_kernel::Request;
+    use tollgate_random::Rng;
 
     use super::*;
-    use tollgate_keyspace::samples::{CALLS, speak};
+    use tollgate_keyspace::samples::{CALLS, parse_call};
 
     fn t(us: u64) -> Timestamp {
         Timestamp::saturating(1_700_000_000_000_000 + us)
@@ -391,10 +392,10 @@ mod tests {
     fn everything() -> Vec<u8> {
         let mut bytes = Vec::new();
         let policy = policy();
-        put_policy(300, &policy, Whose::Servers, true, &mut bytes);
-        put_policy(301, &policy, Whose::Callers, true, &mut bytes);
-        put_policy(302, &policy, Whose::Callers, false, &mut bytes);
-        put_policy(303, &policy, Whose::Overrides, false, &mut bytes);
+        put_policy(300, &policy, PolicyOwner::Servers, true, &mut bytes);
+        put_policy(301, &policy, PolicyOwner::Callers, true, &mut bytes);
+        put_policy(302, &policy, PolicyOwner::Callers, false, &mut bytes);
+        put_policy(303, &policy, PolicyOwner::Overrides, false, &mut bytes);
         begin_charges(Holder::Bucket, 301, 1, t(4), &mut bytes);
         put_charge(Charge { key: b"crowded", units: 2, at: t(4) }, t(4), &mut bytes);
         begin_charges(Holder::Key, 300, 3, t(10), &mut bytes);
@@ -410,7 +411,7 @@ mod tests {
         let _ = state.decide(&other, t(0), &Request::ONE);
         put_state(Extent::Whole, 300, &policy, b"whole", Some(&state), &mut bytes);
         for text in CALLS {
-            put_spoken(&speak(&text.replace("KEY", "key").replace('N', "1")), t(3), &mut bytes);
+            put_call(&parse_call(&text.replace("KEY", "key").replace('N', "1")), t(3), &mut bytes);
         }
         put_entry(
             3,
@@ -441,20 +442,20 @@ mod tests {
 
     /// Returns the contents of a frame in words; `None` if it is invalid.
     fn told(bytes: &[u8]) -> Option<Vec<String>> {
-        let (mut from, mut told) = (Take::new(bytes), Vec::new());
+        let (mut from, mut told) = (WireReader::new(bytes), Vec::new());
         while !from.is_done() {
             told.push(match read_item(&mut from)? {
-                Item::Charges { id, charges, holder } => {
+                FrameItem::Charges { id, charges, holder } => {
                     format!("{id} {:?} {holder:?}", charges.collect::<Vec<_>>())
                 }
-                Item::State { key, state, extent, .. } => {
+                FrameItem::State { key, state, extent, .. } => {
                     format!("{} {:?} {extent:?}", key.escape_ascii(), state.read(&policy())?.each().count())
                 }
-                Item::Spoken { spoken, now } => {
-                    format!("{} {:?} {:?} {now:?}", spoken.dialect.name, spoken.keys, spoken.args)
+                FrameItem::Call { call, now } => {
+                    format!("{} {:?} {:?} {now:?}", call.dialect.name, call.keys, call.args)
                 }
-                Item::Policy { id, policy, whose, may_pack } => {
-                    format!("{id} {} = {policy} {whose:?} {may_pack}", policy.name())
+                FrameItem::Policy { id, policy, owner, may_pack } => {
+                    format!("{id} {} = {policy} {owner:?} {may_pack}", policy.name())
                 }
                 item => format!("{item:?}"),
             });
@@ -505,7 +506,7 @@ mod tests {
         for _ in 0..2 {
             let mut bytes = Vec::new();
             put_state(Extent::Part, 1, &policy, b"k", Some(&state.clone().sorted(t(9_000))), &mut bytes);
-            let Some(Item::State { state: read, .. }) = read_item(&mut Take::new(&bytes)) else { panic!() };
+            let Some(FrameItem::State { state: read, .. }) = read_item(&mut WireReader::new(&bytes)) else { panic!() };
             assert_eq!(read.read(&policy).unwrap().sorted(t(9_000)), state.clone().sorted(t(9_000)));
             let _ = state.decide(&other, t(9_000), &Request::ONE);
         }
@@ -519,7 +520,7 @@ mod tests {
             let mut bytes = Vec::new();
             put_piece(piece, &mut bytes);
             assert!(bytes.len() <= 1 << 20);
-            let Some(Item::Piece(read)) = read_item(&mut Take::new(&bytes)) else { panic!() };
+            let Some(FrameItem::Piece(read)) = read_item(&mut WireReader::new(&bytes)) else { panic!() };
             assert_eq!((read.is_first, read.is_last), (place == 0, place == 2));
             whole.extend_from_slice(read.bytes);
         }
@@ -530,14 +531,11 @@ mod tests {
     fn bytes_that_nobody_wrote_never_panic() {
         let bytes = everything();
         (0..bytes.len()).for_each(|cut| _ = told(&bytes[..cut]));
-        let mut seed = 0x2545_f491_4f6c_dd1du64;
+        let mut rng = Rng::new(1);
         for _ in 0..50_000 {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
             let mut bytes = bytes.clone();
-            let place = seed as usize % bytes.len();
-            bytes[place] = (seed >> 40) as u8;
+            let place = rng.index(bytes.len());
+            bytes[place] = rng.next_u64() as u8;
             let _ = told(&bytes);
         }
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 /// The settings of persistence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keeping {
+pub struct PersistSettings {
     /// A directory for this server alone.
     pub dir: PathBuf,
     /// Whether every charge is persisted, or only periodic snapshots.
-    pub persist: Persist,
+    pub persist: PersistMode,
     /// The longest interval between snapshots. By default every minute if there are only snapshots, otherwise depending
     /// on the growth of the journal.
     pub snapshot_every: Option<Duration>,
@@ -21,7 +21,7 @@ pub struct Keeping {
 
 /// What is persisted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Persist {
+pub enum PersistMode {
     /// Periodic snapshots, and one at a clean end: charges since the last one are lost in a crash.
     Snapshot,
     /// Every charge, before the request is answered.
@@ -48,12 +48,12 @@ pub enum OnFullDisk {
     Stop,
 }
 
-impl Keeping {
+impl PersistSettings {
     /// Returns the default settings: a journal in a directory.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
-            persist: Persist::Journal(Fsync::EverySecond),
+            persist: PersistMode::Journal(Fsync::EverySecond),
             snapshot_every: None,
             repair: false,
             on_full_disk: OnFullDisk::Keep,
@@ -62,7 +62,7 @@ impl Keeping {
 
     /// Returns the longest interval between snapshots.
     pub(crate) fn every(&self) -> Option<Duration> {
-        let usual = (self.persist == Persist::Snapshot).then_some(Duration::from_secs(60));
+        let usual = (self.persist == PersistMode::Snapshot).then_some(Duration::from_secs(60));
         self.snapshot_every.or(usual)
     }
 }

@@ -11,7 +11,7 @@ const MAX: usize = 1_000_000;
 
 /// The keys that were written whole.
 #[derive(Debug, Default)]
-pub(super) struct Touched {
+pub(super) struct TouchedKeys {
     /// The journal file in which they were written.
     file: u64,
     /// The keys by two unpredictable hashes: a collision of both is not to be expected.
@@ -20,7 +20,7 @@ pub(super) struct Touched {
     most: usize,
 }
 
-impl Touched {
+impl TouchedKeys {
     pub(super) fn new() -> Self {
         Self { most: MAX, ..Self::default() }
     }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_key_is_touched_once_a_file_and_not_for_another() {
-        let mut touched = Touched::new();
+        let mut touched = TouchedKeys::new();
         assert!(!touched.touch(1, (0, 7), b"a"));
         assert!(touched.touch(1, (0, 7), b"a"));
         assert!(!touched.touch(1, (0, 8), b"a"));
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn more_keys_than_are_remembered_are_told_whole_each_time() {
-        let mut touched = Touched { most: 3, ..Touched::new() };
+        let mut touched = TouchedKeys { most: 3, ..TouchedKeys::new() };
         for key in [b"a", b"b", b"c", b"d", b"d"] {
             assert!(!touched.touch(1, (0, 0), key));
         }

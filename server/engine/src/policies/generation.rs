@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use tollgate_config::{Config, Entry};
+use tollgate_config::{Config, PolicyEntry};
 use tollgate_kernel::{MAX_NAME, Policy, StoreError};
 
-use super::rules::{BESIDE, Rules, RulesError};
-use crate::counts::{PolicyCounts, Whose, label};
+use super::rules::{BESIDE, PolicyRules, RulesError};
+use crate::counts::{PolicyCounts, PolicyOwner, label};
 use crate::home::{Home, HomePolicy};
+use crate::observers::DecisionObservers;
 use crate::ops::Ops;
-use crate::persist::Filed;
-use crate::watch::Watch;
+use crate::persist::EmbeddedPolicy;
 
 /// The suffix that separates the names of policies that callers bring in another store: neither a file nor a caller may
 /// use it in a name.
@@ -23,31 +23,31 @@ const OF_CALLERS: &str = "--text";
 
 /// A policy and what the server stores beside it.
 #[derive(Debug)]
-pub struct Known {
+pub struct EnginePolicy {
     /// The policy.
     pub policy: Policy,
-    /// The same policy as another store files it, if that differs: see [`Known::at_home`].
+    /// The same policy as another store files it, if that differs: see [`EnginePolicy::at_home`].
     pub(crate) elsewhere: Option<Policy>,
     /// The policy as the embedded store knows it, if that is the home.
-    pub prepared: Option<Arc<Filed>>,
+    pub prepared: Option<Arc<EmbeddedPolicy>>,
     /// Its counters, from its first use on.
     pub(crate) counts: OnceLock<Arc<PolicyCounts>>,
-    pub(crate) whose: Whose,
+    pub(crate) owner: PolicyOwner,
     /// Its rules beside its limits; `None` for most policies.
-    pub rules: Option<Arc<Rules>>,
+    pub rules: Option<Arc<PolicyRules>>,
     /// Its entry in the file, if it is from a file.
-    pub entry: Option<Arc<Entry>>,
+    pub entry: Option<Arc<PolicyEntry>>,
     /// The further observers of its decisions.
-    pub watched: Option<Arc<Watch>>,
+    pub observers: Option<Arc<DecisionObservers>>,
     /// The generation it belongs to; 0 if a caller brought it, which may happen at any time.
     pub generation: u64,
 }
 
-impl Known {
+impl EnginePolicy {
     /// Returns a policy without rules, of no generation.
-    pub(crate) fn new(policy: Policy, home: &Home, whose: Whose) -> Result<Self, StoreError> {
-        let prepared = home.prepare(&policy, whose)?.map(Arc::new);
-        let is_apart = whose == Whose::Callers && !policy.name().is_empty() && prepared.is_none();
+    pub(crate) fn new(policy: Policy, home: &Home, owner: PolicyOwner) -> Result<Self, StoreError> {
+        let prepared = home.prepare(&policy, owner)?.map(Arc::new);
+        let is_apart = owner == PolicyOwner::Callers && !policy.name().is_empty() && prepared.is_none();
         let elsewhere = is_apart.then(|| policy.clone().with_name(&format!("{}{OF_CALLERS}", policy.name())));
         let too_long = |_| {
             let most = MAX_NAME - OF_CALLERS.len();
@@ -60,10 +60,10 @@ impl Known {
             policy,
             prepared,
             counts: OnceLock::new(),
-            whose,
+            owner,
             rules: None,
             entry: None,
-            watched: None,
+            observers: None,
             generation: 0,
         })
     }
@@ -72,7 +72,7 @@ impl Known {
     /// server's own policy of that name.
     pub(crate) fn at_home(&self) -> HomePolicy<'_> {
         let stored = self.elsewhere.as_ref().unwrap_or(&self.policy);
-        HomePolicy { name: self.policy.name(), stored, filed: self.prepared.as_deref() }
+        HomePolicy { name: self.policy.name(), stored, prepared: self.prepared.as_deref() }
     }
 
     /// Returns its label in lists: its name, or its text, truncated.
@@ -81,16 +81,16 @@ impl Known {
     }
 
     /// Returns the same policy in another generation.
-    fn again(&self, generation: u64) -> Self {
+    fn in_generation(&self, generation: u64) -> Self {
         Self {
             policy: self.policy.clone(),
             elsewhere: self.elsewhere.clone(),
             prepared: self.prepared.clone(),
             counts: self.counts.clone(),
-            whose: self.whose,
+            owner: self.owner,
             rules: self.rules.clone(),
             entry: self.entry.clone(),
-            watched: self.watched.clone(),
+            observers: self.observers.clone(),
             generation,
         }
     }
@@ -98,12 +98,12 @@ impl Known {
 
 /// The policies of one generation.
 #[derive(Debug, Default)]
-pub struct Generation {
+pub struct PolicyGeneration {
     /// Its number; a later generation has a larger one.
     pub number: u64,
     /// The policies in order: those of the command line, then those of the file.
-    pub listed: Vec<Arc<Known>>,
-    by_name: HashMap<Box<str>, Arc<Known>, foldhash::quality::RandomState>,
+    pub listed: Vec<Arc<EnginePolicy>>,
+    by_name: HashMap<Box<str>, Arc<EnginePolicy>, foldhash::quality::RandomState>,
     /// The contents of the file.
     pub config: Config,
 }
@@ -134,10 +134,10 @@ impl fmt::Display for GenerationError {
     }
 }
 
-impl Generation {
+impl PolicyGeneration {
     /// Returns the policy with a name.
     #[inline]
-    pub fn find(&self, name: &str) -> Option<&Arc<Known>> {
+    pub fn find(&self, name: &str) -> Option<&Arc<EnginePolicy>> {
         self.by_name.get(name)
     }
 
@@ -154,25 +154,25 @@ impl Generation {
         for policy in given {
             let same = before.find(policy.name()).filter(|known| known.entry.is_none());
             let known = match same {
-                Some(same) => same.again(number),
-                None => Known { generation: number, ..known(policy, home)? },
+                Some(same) => same.in_generation(number),
+                None => EnginePolicy { generation: number, ..known(policy, home)? },
             };
             next.add(known)?;
         }
         for entry in &config.policies {
             let old = before.find(entry.policy.name()).filter(|known| known.entry.is_some());
             let known = match old {
-                Some(same) if same.entry.as_deref() == Some(&**entry) => same.again(number),
+                Some(same) if same.entry.as_deref() == Some(&**entry) => same.in_generation(number),
                 old => {
                     let failed = |error| GenerationError::Rules(entry.policy.name().to_owned(), error);
-                    let rules = Rules::of(entry, old.map(|old| &**old), home, ops).map_err(failed)?;
+                    let rules = PolicyRules::of(entry, old.map(|old| &**old), home, ops).map_err(failed)?;
                     let mut changed = known(&entry.policy, home)?;
                     // Unchanged limits keep their counters.
                     if let Some(old) = old.filter(|old| old.policy.limits() == entry.policy.limits()) {
                         changed.counts = old.counts.clone();
                     }
-                    let watched = ops.watch(&entry.policy, &entry.alerts, entry.usage);
-                    Known { rules, entry: Some(Arc::clone(entry)), watched, generation: number, ..changed }
+                    let observers = ops.observers(&entry.policy, &entry.alerts, entry.usage);
+                    EnginePolicy { rules, entry: Some(Arc::clone(entry)), observers, generation: number, ..changed }
                 }
             };
             next.add(known)?;
@@ -181,7 +181,7 @@ impl Generation {
         Ok(next)
     }
 
-    fn add(&mut self, known: Known) -> Result<(), GenerationError> {
+    fn add(&mut self, known: EnginePolicy) -> Result<(), GenerationError> {
         let name = known.policy.name();
         if name.contains(BESIDE) {
             return Err(GenerationError::Name(name.to_owned()));
@@ -195,7 +195,7 @@ impl Generation {
     }
 }
 
-fn known(policy: &Policy, home: &Home) -> Result<Known, GenerationError> {
+fn known(policy: &Policy, home: &Home) -> Result<EnginePolicy, GenerationError> {
     let failed = |error| GenerationError::Rules(policy.name().to_owned(), RulesError::Store(error));
-    Known::new(policy.clone(), home, Whose::Servers).map_err(failed)
+    EnginePolicy::new(policy.clone(), home, PolicyOwner::Servers).map_err(failed)
 }

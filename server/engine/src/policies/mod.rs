@@ -4,6 +4,11 @@
 //! choose texts and names, so what is stored of them is bounded: in two halves, of which the older is dropped when the
 //! younger is full. A policy that a caller brings never reaches the state of a policy of the server: its keys are
 //! separate, even under the same name.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `generation.rs` | the policies of the server's configuration, valid and ready to be used, under a number |
+//! | `rules/` | what a policy has beside its limits: lists, bans, overrides, a candidate |
 
 mod generation;
 mod rules;
@@ -15,9 +20,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use arc_swap::{ArcSwap, Guard};
 use tollgate_kernel::{Policy, is_word};
 
-pub use generation::{Generation, GenerationError, Known};
+pub use generation::{EnginePolicy, GenerationError, PolicyGeneration};
 pub use rules::Flips;
-pub(crate) use rules::{BESIDE, Banned, Banning, Bans, NoRoom, Overriding, Rules};
+pub(crate) use rules::{BESIDE, BanCapacityError, BanRecord, BanRule, Bans, OverrideRule, PolicyRules};
 use tollgate_keyspace::{Fault, quoted};
 
 /// The most texts of one half.
@@ -27,33 +32,33 @@ const MAX_LIMITS_OF_HALF: usize = 4_096;
 /// The longest policy text, in bytes.
 const MAX_TEXT: usize = 4_096;
 /// The most names that an error lists.
-const TOLD: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// The policies a server knows.
 #[derive(Default)]
-pub struct Policies {
-    generation: ArcSwap<Generation>,
+pub struct PolicyRegistry {
+    generation: ArcSwap<PolicyGeneration>,
     /// The number of the generation in use, which is quicker to read.
     number: AtomicU64,
-    texts: RwLock<Texts>,
+    texts: RwLock<TextCache>,
 }
 
 #[derive(Default)]
-struct Texts {
-    young: HashMap<Box<[u8]>, Arc<Known>, foldhash::quality::RandomState>,
-    old: HashMap<Box<[u8]>, Arc<Known>, foldhash::quality::RandomState>,
+struct TextCache {
+    young: HashMap<Box<[u8]>, Arc<EnginePolicy>, foldhash::quality::RandomState>,
+    old: HashMap<Box<[u8]>, Arc<EnginePolicy>, foldhash::quality::RandomState>,
     /// The limits of the younger half.
     limits: usize,
 }
 
-impl Policies {
+impl PolicyRegistry {
     /// Returns the generation in use.
-    pub(super) fn load(&self) -> Guard<Arc<Generation>> {
+    pub(super) fn load(&self) -> Guard<Arc<PolicyGeneration>> {
         self.generation.load()
     }
 
     /// Makes requests use another generation from now on.
-    pub(super) fn put(&self, next: Generation) {
+    pub(super) fn put(&self, next: PolicyGeneration) {
         let number = next.number;
         self.generation.store(Arc::new(next));
         self.number.store(number, Ordering::Release);
@@ -61,7 +66,7 @@ impl Policies {
 
     /// Returns whether a policy is what its name or text means now.
     #[inline]
-    pub fn is_current(&self, known: &Known) -> bool {
+    pub fn is_current(&self, known: &EnginePolicy) -> bool {
         known.generation == 0 || known.generation == self.number.load(Ordering::Acquire)
     }
 
@@ -69,19 +74,19 @@ impl Policies {
     /// remembered.
     pub(super) fn find(
         &self,
-        generation: &Generation,
+        generation: &PolicyGeneration,
         text: &[u8],
         name: Option<&[u8]>,
-        make: impl FnOnce(Policy) -> Result<Known, Fault>,
-    ) -> Result<Arc<Known>, Fault> {
+        make: impl FnOnce(Policy) -> Result<EnginePolicy, Fault>,
+    ) -> Result<Arc<EnginePolicy>, Fault> {
         // Every text contains a slash, and no name does.
         if text.contains(&b'/') {
             let filed = name.and_then(|name| std::str::from_utf8(name).ok()).and_then(|name| generation.find(name));
             if let Some(known) = filed {
-                let asked = read(text, name)?;
+                let requested = parse_policy(text, name)?;
                 if known.rules.is_none()
-                    && known.policy.limits() == asked.limits()
-                    && known.policy.mode() == asked.mode()
+                    && known.policy.limits() == requested.limits()
+                    && known.policy.mode() == requested.mode()
                 {
                     return Ok(Arc::clone(known));
                 }
@@ -91,10 +96,10 @@ impl Policies {
                      the text under another name"
                 )));
             }
-            return self.remembered(&id(text, name), || read(text, name), make);
+            return self.cached(&id(text, name), || parse_policy(text, name), make);
         }
         let Some(word) = std::str::from_utf8(text).ok().filter(|text| is_word(text)) else {
-            return self.remembered(&id(text, name), || read(text, name), make);
+            return self.cached(&id(text, name), || parse_policy(text, name), make);
         };
         let known = generation.find(word).ok_or_else(|| unknown(word, generation))?;
         let Some(name) = name.filter(|name| *name != text) else { return Ok(Arc::clone(known)) };
@@ -105,19 +110,19 @@ impl Policies {
         }
         // It belongs to this generation alone.
         let id = [text, b"\0", name, b"\0", &generation.number.to_le_bytes()].concat();
-        self.remembered(
+        self.cached(
             &id,
             || apart(known.policy.clone(), name, generation),
-            |policy| Ok(Known { generation: generation.number, ..make(policy)? }),
+            |policy| Ok(EnginePolicy { generation: generation.number, ..make(policy)? }),
         )
     }
 
-    fn remembered(
+    fn cached(
         &self,
         id: &[u8],
         read: impl FnOnce() -> Result<Policy, Fault>,
-        make: impl FnOnce(Policy) -> Result<Known, Fault>,
-    ) -> Result<Arc<Known>, Fault> {
+        make: impl FnOnce(Policy) -> Result<EnginePolicy, Fault>,
+    ) -> Result<Arc<EnginePolicy>, Fault> {
         {
             let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(known) = texts.young.get(id) {
@@ -151,7 +156,7 @@ fn id<'a>(text: &'a [u8], name: Option<&[u8]>) -> std::borrow::Cow<'a, [u8]> {
     }
 }
 
-fn read(text: &[u8], name: Option<&[u8]>) -> Result<Policy, Fault> {
+fn parse_policy(text: &[u8], name: Option<&[u8]>) -> Result<Policy, Fault> {
     if text.len() > MAX_TEXT {
         return Err(Fault::wrong(format!("policy: expected at most {MAX_TEXT} bytes, found {}", text.len())));
     }
@@ -164,7 +169,7 @@ fn read(text: &[u8], name: Option<&[u8]>) -> Result<Policy, Fault> {
 }
 
 /// Returns a policy of the server under a name that a caller chose, which no other policy of the server may have.
-fn apart(policy: Policy, name: &[u8], generation: &Generation) -> Result<Policy, Fault> {
+fn apart(policy: Policy, name: &[u8], generation: &PolicyGeneration) -> Result<Policy, Fault> {
     let named = named(policy, name)?;
     match generation.find(named.name()) {
         None => Ok(named),
@@ -182,10 +187,10 @@ fn named(policy: Policy, name: &[u8]) -> Result<Policy, Fault> {
     named.ok_or_else(|| Fault::expected("NAME", "1 to 64 letters, digits, - and _", name))
 }
 
-fn unknown(name: &str, generation: &Generation) -> Fault {
+fn unknown(name: &str, generation: &PolicyGeneration) -> Fault {
     let mut names: Vec<String> =
-        generation.listed.iter().take(TOLD).map(|known| known.policy.name().to_owned()).collect();
-    if let Some(more) = generation.listed.len().checked_sub(TOLD).filter(|more| *more > 0) {
+        generation.listed.iter().take(MAX_LISTED).map(|known| known.policy.name().to_owned()).collect();
+    if let Some(more) = generation.listed.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
         names.push(format!("and {more} more"));
     }
     let names = if names.is_empty() { "no policy here has a name".to_owned() } else { names.join(", ") };
@@ -196,29 +201,37 @@ fn unknown(name: &str, generation: &Generation) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counts::Whose;
+    use crate::counts::PolicyOwner;
     use crate::home::Home;
     use tollgate_memory::{MIN_CAP, Memory};
 
-    struct Tested {
-        policies: Policies,
+    struct RegistryFixture {
+        policies: PolicyRegistry,
         home: Home,
     }
 
-    fn tested(listed: &[(&str, &str)]) -> Tested {
-        let home = Home::embedded(Memory::new(MIN_CAP), Box::new(tollgate_memory::Monotonic::new()));
+    fn tested(listed: &[(&str, &str)]) -> RegistryFixture {
+        let home = Home::embedded(Memory::new(MIN_CAP), Box::new(tollgate_memory::MonotonicClock::new()));
         let named = |(name, text): &(&str, &str)| text.parse::<Policy>().unwrap().with_name(name).unwrap();
         let given: Vec<Policy> = listed.iter().map(named).collect();
-        let policies = Policies::default();
+        let policies = PolicyRegistry::default();
         policies.put(
-            Generation::new(1, &given, Default::default(), &Generation::default(), &home, &Default::default()).unwrap(),
+            PolicyGeneration::new(
+                1,
+                &given,
+                Default::default(),
+                &PolicyGeneration::default(),
+                &home,
+                &Default::default(),
+            )
+            .unwrap(),
         );
-        Tested { policies, home }
+        RegistryFixture { policies, home }
     }
 
-    impl Tested {
-        fn find(&self, text: &str, name: Option<&str>) -> Result<Arc<Known>, Fault> {
-            let make = |policy| Ok(Known::new(policy, &self.home, Whose::Callers)?);
+    impl RegistryFixture {
+        fn find(&self, text: &str, name: Option<&str>) -> Result<Arc<EnginePolicy>, Fault> {
+            let make = |policy| Ok(EnginePolicy::new(policy, &self.home, PolicyOwner::Callers)?);
             self.policies.find(&self.policies.load(), text.as_bytes(), name.map(str::as_bytes), make)
         }
     }
@@ -263,8 +276,9 @@ mod tests {
         let text = |number: usize| (1..=32).map(|limit| format!("{number}/{limit}h")).collect::<Vec<_>>().join(", ");
         (1..=HALF).for_each(|number| _ = tested.find(&text(number), None).unwrap());
         let texts = tested.policies.texts.read().unwrap();
-        let limits =
-            |half: &HashMap<_, Arc<Known>, _>| half.values().map(|known| known.policy.limits().len()).sum::<usize>();
+        let limits = |half: &HashMap<_, Arc<EnginePolicy>, _>| {
+            half.values().map(|known| known.policy.limits().len()).sum::<usize>()
+        };
         assert!(limits(&texts.young) <= MAX_LIMITS_OF_HALF && limits(&texts.old) <= MAX_LIMITS_OF_HALF);
     }
 
@@ -276,9 +290,15 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &tested.find("login", Some("other")).unwrap()));
         assert!(Arc::ptr_eq(&tested.find("login", None).unwrap(), &tested.find("login", Some("login")).unwrap()));
         let given = "7/min".parse::<Policy>().unwrap().with_name("login").unwrap();
-        let next =
-            Generation::new(2, &[given], Default::default(), &Generation::default(), &tested.home, &Default::default())
-                .unwrap();
+        let next = PolicyGeneration::new(
+            2,
+            &[given],
+            Default::default(),
+            &PolicyGeneration::default(),
+            &tested.home,
+            &Default::default(),
+        )
+        .unwrap();
         tested.policies.put(next);
         assert!(!tested.policies.is_current(&first));
         let second = tested.find("login", Some("other")).unwrap();

@@ -14,7 +14,7 @@ mod recent;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use recent::{Ident, Recent};
+use recent::{RecentKeys, UsageKey};
 use tollgate_kernel::{Decision, Timestamp};
 
 /// The most keys that are recorded in the whole server. Beyond that, the key used longest ago is dropped first.
@@ -22,7 +22,7 @@ pub const MAX_KEYS: usize = 100_000;
 
 /// The usage of a key under a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct UsageRecord {
     /// Decisions, not counting peeks.
     pub requests: u64,
     /// Decisions that refused.
@@ -37,23 +37,23 @@ pub struct Used {
 
 /// The usage of keys.
 #[derive(Debug)]
-pub struct Usage {
-    recent: Mutex<Recent>,
+pub struct UsageTracker {
+    recent: Mutex<RecentKeys>,
     secrets: [RandomState; 2],
 }
 
-impl Default for Usage {
+impl Default for UsageTracker {
     fn default() -> Self {
-        Self { recent: Mutex::new(Recent::new(MAX_KEYS)), secrets: Default::default() }
+        Self { recent: Mutex::new(RecentKeys::new(MAX_KEYS)), secrets: Default::default() }
     }
 }
 
-impl Usage {
+impl UsageTracker {
     /// Counts decisions of a policy, each with its key.
     pub fn count<'a>(&self, policy: &str, keys: impl IntoIterator<Item = &'a [u8]>, decisions: &[Decision]) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, decision) in keys.into_iter().zip(decisions) {
-            let used = recent.touch(self.ident(policy, key));
+            let used = recent.touch(self.usage_key(policy, key));
             if used.requests == 0 {
                 used.first = decision.at;
             }
@@ -65,8 +65,8 @@ impl Usage {
     }
 
     /// Returns the usage of a key; all zeros if it is not recorded, or no longer.
-    pub fn of(&self, policy: &str, key: &[u8]) -> Used {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner).get(self.ident(policy, key)).unwrap_or_default()
+    pub fn of(&self, policy: &str, key: &[u8]) -> UsageRecord {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).get(self.usage_key(policy, key)).unwrap_or_default()
     }
 
     /// Returns the number of keys that are recorded.
@@ -74,14 +74,14 @@ impl Usage {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn ident(&self, policy: &str, key: &[u8]) -> Ident {
+    fn usage_key(&self, policy: &str, key: &[u8]) -> UsageKey {
         let [one, two] = &self.secrets;
         [one.hash_one((policy, key)), two.hash_one((policy, key))]
     }
 }
 
 /// Formats `12 requests, 2 of them refused, 10 units granted; first at …us, last at …us`.
-impl std::fmt::Display for Used {
+impl std::fmt::Display for UsageRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { requests, refused, units, first, last } = self;
         if *requests == 0 {

@@ -3,32 +3,33 @@
 
 use std::collections::HashMap;
 
-use super::Used;
+use super::UsageRecord;
 
 /// The identity under which a key is stored.
-pub(super) type Ident = [u64; 2];
+pub(super) type UsageKey = [u64; 2];
 
 /// The end of the list.
 const NONE: u32 = u32::MAX;
 
+/// The keys used last, up to a bounded number.
 #[derive(Debug)]
-pub(super) struct Recent {
-    places: HashMap<Ident, u32, foldhash::fast::RandomState>,
-    entries: Vec<Entry>,
+pub(super) struct RecentKeys {
+    places: HashMap<UsageKey, u32, foldhash::fast::RandomState>,
+    entries: Vec<RecentEntry>,
     newest: u32,
     oldest: u32,
     most: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
-    ident: Ident,
-    used: Used,
+struct RecentEntry {
+    usage_key: UsageKey,
+    used: UsageRecord,
     newer: u32,
     older: u32,
 }
 
-impl Recent {
+impl RecentKeys {
     /// Returns an empty set for at most `most` keys, which must be fewer than 2^32.
     pub(super) fn new(most: usize) -> Self {
         Self { places: HashMap::default(), entries: Vec::new(), newest: NONE, oldest: NONE, most: most.max(1) }
@@ -38,20 +39,20 @@ impl Recent {
         self.entries.len()
     }
 
-    pub(super) fn get(&self, ident: Ident) -> Option<Used> {
-        let place = self.places.get(&ident)?;
+    pub(super) fn get(&self, usage_key: UsageKey) -> Option<UsageRecord> {
+        let place = self.places.get(&usage_key)?;
         self.entries.get(*place as usize).map(|entry| entry.used)
     }
 
     /// Returns the entry of a key, which becomes the one used last.
-    pub(super) fn touch(&mut self, ident: Ident) -> &mut Used {
-        let place = match self.places.get(&ident) {
+    pub(super) fn touch(&mut self, usage_key: UsageKey) -> &mut UsageRecord {
+        let place = match self.places.get(&usage_key) {
             Some(place) => {
                 let place = *place;
                 self.unlink(place);
                 place
             }
-            None => self.place_for(ident),
+            None => self.place_for(usage_key),
         };
         let older = std::mem::replace(&mut self.newest, place);
         match self.entries.get_mut(older as usize) {
@@ -64,8 +65,8 @@ impl Recent {
     }
 
     /// Returns a place for a new key, which is not in the list yet.
-    fn place_for(&mut self, ident: Ident) -> u32 {
-        let fresh = Entry { ident, used: Used::default(), newer: NONE, older: NONE };
+    fn place_for(&mut self, usage_key: UsageKey) -> u32 {
+        let fresh = RecentEntry { usage_key, used: UsageRecord::default(), newer: NONE, older: NONE };
         let place = if self.entries.len() < self.most {
             self.entries.push(fresh);
             self.entries.len() as u32 - 1
@@ -73,16 +74,16 @@ impl Recent {
             let place = self.oldest;
             self.unlink(place);
             let gone = std::mem::replace(&mut self.entries[place as usize], fresh);
-            self.places.remove(&gone.ident);
+            self.places.remove(&gone.usage_key);
             place
         };
-        self.places.insert(ident, place);
+        self.places.insert(usage_key, place);
         place
     }
 
     /// Removes an entry from the list.
     fn unlink(&mut self, place: u32) {
-        let Entry { newer, older, .. } = self.entries[place as usize];
+        let RecentEntry { newer, older, .. } = self.entries[place as usize];
         match self.entries.get_mut(newer as usize) {
             Some(entry) => entry.older = older,
             None => self.newest = older,
@@ -96,15 +97,16 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_random::Rng;
+
     use super::*;
 
     #[test]
     fn whoever_was_used_longest_ago_goes_first() {
-        let (mut recent, mut model) = (Recent::new(10), Vec::<(u64, u64)>::new());
-        let mut seed = 7u64;
+        let (mut recent, mut model) = (RecentKeys::new(10), Vec::<(u64, u64)>::new());
+        let mut rng = Rng::new(7);
         for step in 0..20_000 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let key = (seed >> 33) % 16;
+            let key = rng.below(16);
             recent.touch([key, 0]).requests += 1;
             let requests = model.iter().position(|(other, _)| *other == key).map_or(0, |place| model.remove(place).1);
             model.push((key, requests + 1));
@@ -121,7 +123,7 @@ mod tests {
 
     #[test]
     fn one_is_enough() {
-        let mut recent = Recent::new(1);
+        let mut recent = RecentKeys::new(1);
         for key in 0..3 {
             recent.touch([key, 0]).requests += 1;
             recent.touch([key, 0]).requests += 1;

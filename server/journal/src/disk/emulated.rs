@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::survive::{self, Change, Content, Rng, Survival};
-use super::{Disk, DiskFile, Kind, Lock};
+use super::survive::{self, FileContent, NameChange, Rng, Survival};
+use super::{Disk, DiskFile, FileKind, Lock};
 
 /// An operation that changes a disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Operation {
+pub enum DiskOperation {
     /// Creates a file.
     Create,
     /// Appends bytes to a file.
@@ -29,35 +29,35 @@ pub enum Operation {
 
 /// A disk in memory. Clones share the same disk.
 #[derive(Clone)]
-pub struct Emulated {
-    world: Arc<Mutex<World>>,
+pub struct EmulatedDisk {
+    world: Arc<Mutex<EmulatedState>>,
 }
 
-struct World {
+struct EmulatedState {
     names: BTreeMap<PathBuf, u64>,
     lasting: BTreeMap<PathBuf, u64>,
-    changes: Vec<Change>,
-    files: BTreeMap<u64, Content>,
+    changes: Vec<NameChange>,
+    files: BTreeMap<u64, FileContent>,
     next: u64,
     operations: u64,
     off_at: Option<u64>,
     off: bool,
     room: Option<u64>,
-    faults: Vec<Fault>,
+    faults: Vec<InjectedFault>,
     locked: BTreeSet<PathBuf>,
     rng: Rng,
     now: u64,
 }
 
-struct Fault {
-    operation: Operation,
+struct InjectedFault {
+    operation: DiskOperation,
     /// The number of operations that succeed before it.
     before: u64,
     times: u64,
     error: i32,
 }
 
-impl Emulated {
+impl EmulatedDisk {
     /// Returns an empty disk.
     pub fn new(seed: u64) -> Self {
         Self::with(seed, BTreeMap::new())
@@ -68,9 +68,9 @@ impl Emulated {
         let (mut names, mut contents) = (BTreeMap::new(), BTreeMap::new());
         for (id, (path, bytes)) in (0..).zip(files) {
             names.insert(path, id);
-            contents.insert(id, Content { lasting: bytes.clone(), current: bytes, ..Content::default() });
+            contents.insert(id, FileContent { lasting: bytes.clone(), current: bytes, ..FileContent::default() });
         }
-        let world = World {
+        let world = EmulatedState {
             lasting: names.clone(),
             next: names.len() as u64,
             names,
@@ -110,8 +110,8 @@ impl Emulated {
     }
 
     /// Lets `times` operations of this kind fail with this error of the system, after `before` of them that succeed.
-    pub fn fail(&self, operation: Operation, before: u64, times: u64, error: i32) {
-        self.world().faults.push(Fault { operation, before, times, error });
+    pub fn fail(&self, operation: DiskOperation, before: u64, times: u64, error: i32) {
+        self.world().faults.push(InjectedFault { operation, before, times, error });
     }
 
     /// Removes all faults.
@@ -139,14 +139,14 @@ impl Emulated {
         world.names.iter().map(|(path, id)| (path.clone(), bytes(id))).collect()
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
+    fn world(&self) -> MutexGuard<'_, EmulatedState> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl World {
+impl EmulatedState {
     /// Counts an operation; returns an error if it fails, or if there is no power.
-    fn operate(&mut self, operation: Operation) -> io::Result<()> {
+    fn operate(&mut self, operation: DiskOperation) -> io::Result<()> {
         self.powered()?;
         if self.off_at == Some(self.operations) {
             self.off = true;
@@ -168,12 +168,12 @@ impl World {
         if self.off { Err(io::Error::other("there is no power")) } else { Ok(()) }
     }
 
-    fn content(&mut self, id: u64) -> io::Result<&mut Content> {
+    fn content(&mut self, id: u64) -> io::Result<&mut FileContent> {
         self.files.get_mut(&id).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
-impl Disk for Emulated {
+impl Disk for EmulatedDisk {
     fn prepare(&self, _dir: &Path) -> io::Result<()> {
         self.world().powered()
     }
@@ -184,64 +184,64 @@ impl Disk for Emulated {
         if !world.locked.insert(path.to_owned()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        Ok(Box::new(Held { disk: self.clone(), path: path.to_owned() }))
+        Ok(Box::new(EmulatedLock { disk: self.clone(), path: path.to_owned() }))
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<(String, Kind)>> {
+    fn list(&self, dir: &Path) -> io::Result<Vec<(String, FileKind)>> {
         let world = self.world();
         world.powered()?;
         let here = world.names.keys().filter(|path| path.parent() == Some(dir));
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(here.map(|path| (name(path), Kind::File)).collect())
+        Ok(here.map(|path| (name(path), FileKind::File)).collect())
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut world = self.world();
-        world.operate(Operation::Create)?;
+        world.operate(DiskOperation::Create)?;
         if world.names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let id = world.next;
         world.next += 1;
-        world.files.insert(id, Content::default());
+        world.files.insert(id, FileContent::default());
         world.names.insert(path.to_owned(), id);
-        world.changes.push(Change::Added(path.to_owned(), id));
-        Ok(Arc::new(Handle { disk: self.clone(), id }))
+        world.changes.push(NameChange::Added(path.to_owned(), id));
+        Ok(Arc::new(EmulatedFile { disk: self.clone(), id }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let world = self.world();
         world.powered()?;
         let id = *world.names.get(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Arc::new(Handle { disk: self.clone(), id }))
+        Ok(Arc::new(EmulatedFile { disk: self.clone(), id }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut world = self.world();
-        world.operate(Operation::Rename)?;
+        world.operate(DiskOperation::Rename)?;
         let id = world.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         world.names.insert(to.to_owned(), id);
-        world.changes.push(Change::Moved(from.to_owned(), to.to_owned(), id));
+        world.changes.push(NameChange::Moved(from.to_owned(), to.to_owned(), id));
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut world = self.world();
         if world.names.contains_key(path) {
-            world.operate(Operation::Remove)?;
+            world.operate(DiskOperation::Remove)?;
         }
         world.powered()?;
         let id = world.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
         if let (Some(room), Some(content)) = (world.room, world.files.get(&id)) {
             world.room = Some(room + content.current.len() as u64);
         }
-        world.changes.push(Change::Gone(path.to_owned()));
+        world.changes.push(NameChange::Gone(path.to_owned()));
         Ok(())
     }
 
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         let mut world = self.world();
-        world.operate(Operation::SyncDir)?;
+        world.operate(DiskOperation::SyncDir)?;
         world.lasting = world.names.clone();
         world.changes.clear();
         Ok(())
@@ -259,24 +259,24 @@ impl Disk for Emulated {
 }
 
 /// The lock of the single writer.
-struct Held {
-    disk: Emulated,
+struct EmulatedLock {
+    disk: EmulatedDisk,
     path: PathBuf,
 }
 
-impl Drop for Held {
+impl Drop for EmulatedLock {
     fn drop(&mut self) {
         self.disk.world().locked.remove(&self.path);
     }
 }
 
 /// An open file, independent of its name.
-struct Handle {
-    disk: Emulated,
+struct EmulatedFile {
+    disk: EmulatedDisk,
     id: u64,
 }
 
-impl DiskFile for Handle {
+impl DiskFile for EmulatedFile {
     fn size(&self) -> io::Result<u64> {
         let mut world = self.disk.world();
         world.powered()?;
@@ -295,7 +295,7 @@ impl DiskFile for Handle {
 
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut world = self.disk.world();
-        let operated = world.operate(Operation::Append);
+        let operated = world.operate(DiskOperation::Append);
         let part = world.rng.index(bytes.len() + 1);
         if let Err(error) = operated {
             // A failed append may have written a part; without power, only the operation at which the power was lost
@@ -319,7 +319,7 @@ impl DiskFile for Handle {
 
     fn sync(&self) -> io::Result<()> {
         let mut world = self.disk.world();
-        let operated = world.operate(Operation::Sync);
+        let operated = world.operate(DiskOperation::Sync);
         let off = world.off;
         let content = world.content(self.id)?;
         match operated {
@@ -336,7 +336,7 @@ impl DiskFile for Handle {
 
     fn truncate(&self, size: u64) -> io::Result<()> {
         let mut world = self.disk.world();
-        world.operate(Operation::Truncate)?;
+        world.operate(DiskOperation::Truncate)?;
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let content = world.content(self.id)?;
         let freed = content.current.len().saturating_sub(size) as u64;

@@ -20,13 +20,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use emulated::{Emulated, Operation};
-pub use real::Real;
-pub use survive::{Rng, Survival};
+pub use emulated::{DiskOperation, EmulatedDisk};
+pub use real::RealDisk;
+pub use survive::Survival;
 
 /// The kind of an entry of a directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
@@ -47,7 +47,7 @@ pub trait Disk: Send + Sync + 'static {
     fn lock(&self, path: &Path) -> io::Result<Lock>;
 
     /// Returns the names in a directory, sorted.
-    fn list(&self, dir: &Path) -> io::Result<Vec<(String, Kind)>>;
+    fn list(&self, dir: &Path) -> io::Result<Vec<(String, FileKind)>>;
 
     /// Creates a file for this user alone; fails if it exists.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;

@@ -10,16 +10,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Disk, DiskFile, Kind, Lock};
+use super::{Disk, DiskFile, FileKind, Lock};
 
 /// The write permissions of the group and of all others.
 const OTHERS_WRITE: u32 = 0o022;
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Real;
+pub struct RealDisk;
 
-impl Disk for Real {
+impl Disk for RealDisk {
     fn prepare(&self, dir: &Path) -> io::Result<()> {
         match std::fs::metadata(dir) {
             Ok(_) => {}
@@ -54,14 +54,14 @@ impl Disk for Real {
         }
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<(String, Kind)>> {
+    fn list(&self, dir: &Path) -> io::Result<Vec<(String, FileKind)>> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(dir)? {
             let entry = entry?;
             let kind = match entry.file_type()? {
-                kind if kind.is_file() => Kind::File,
-                kind if kind.is_dir() => Kind::Directory,
-                _ => Kind::Other,
+                kind if kind.is_file() => FileKind::File,
+                kind if kind.is_dir() => FileKind::Directory,
+                _ => FileKind::Other,
             };
             found.push((entry.file_name().to_string_lossy().into_owned(), kind));
         }

@@ -21,16 +21,16 @@ pub enum Survival {
 
 /// A pseudorandom number generator (splitmix64).
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
     /// Returns the generator for a seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Returns the next number.
-    pub fn word(&mut self) -> u64 {
+    pub(crate) fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -39,24 +39,24 @@ impl Rng {
     }
 
     /// Returns a number below `end`; zero if `end` is zero.
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.word().checked_rem(end).unwrap_or(0)
     }
 
     /// Returns an index below `end`; zero if `end` is zero.
-    pub fn index(&mut self, end: usize) -> usize {
+    pub(crate) fn index(&mut self, end: usize) -> usize {
         usize::try_from(self.below(end as u64)).unwrap_or(0)
     }
 
     /// Returns `true` once in `times` calls, on average.
-    pub fn one_in(&mut self, times: u64) -> bool {
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 }
 
 /// The bytes of a file: the current ones, and the synced ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Content {
+pub(crate) struct FileContent {
     pub(crate) current: Vec<u8>,
     pub(crate) lasting: Vec<u8>,
     /// Whether synced bytes were truncated since the last sync.
@@ -65,7 +65,7 @@ pub(crate) struct Content {
     pub(crate) given_up: Vec<std::ops::Range<usize>>,
 }
 
-impl Content {
+impl FileContent {
     pub(crate) fn sync(&mut self) {
         if self.cut {
             self.lasting.clone_from(&self.current);
@@ -127,7 +127,7 @@ fn overlay(to: &mut [u8], from: &[u8], start: usize, len: usize) {
 
 /// A change of names that was not synced.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub(crate) enum NameChange {
     Added(PathBuf, u64),
     Moved(PathBuf, PathBuf, u64),
     Gone(PathBuf),
@@ -137,7 +137,7 @@ pub(crate) enum Change {
 pub(crate) fn names(
     lasting: &BTreeMap<PathBuf, u64>,
     current: &BTreeMap<PathBuf, u64>,
-    changes: &[Change],
+    changes: &[NameChange],
     survival: Survival,
     rng: &mut Rng,
 ) -> BTreeMap<PathBuf, u64> {
@@ -154,12 +154,12 @@ pub(crate) fn names(
             continue;
         }
         match change {
-            Change::Added(path, id) => _ = left.insert(path.clone(), *id),
-            Change::Moved(from, to, id) => {
+            NameChange::Added(path, id) => _ = left.insert(path.clone(), *id),
+            NameChange::Moved(from, to, id) => {
                 left.remove(from);
                 left.insert(to.clone(), *id);
             }
-            Change::Gone(path) => _ = left.remove(path),
+            NameChange::Gone(path) => _ = left.remove(path),
         }
     }
     left

@@ -1,12 +1,13 @@
-//! Damaged directories: refused with file and offset and left as they are, or cut at a torn tail and told; repaired to
-//! the beginning of the history and told. Never anything else, never a panic, never much memory.
+//! Damaged directories are refused with file and offset and left unchanged, or cut at a torn tail and reported; a
+//! repair keeps a prefix of the history and reports it. Nothing panics, and memory stays bounded.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::support::{Files, Run, goes_on, look, options, path, read, repairing, rounds};
-use tollgate_journal::disk::{Emulated, Operation, Rng};
-use tollgate_journal::{OpenError, Sync, open};
+use crate::support::{Files, JournalRun, goes_on, look, options, path, read, repairing, rounds};
+use tollgate_journal::disk::{DiskOperation, EmulatedDisk};
+use tollgate_journal::{JournalOpenError, SyncMode, open};
+use tollgate_random::Rng;
 
 /// Damaged directories in the usual test; `TOLLGATE_ROUNDS` for more.
 const ROUNDS: u64 = 10_000;
@@ -16,16 +17,17 @@ const DIRECTORIES: u64 = 48;
 const ROOM: u64 = 256 << 10;
 
 /// A directory, and how many records of the history its files hold.
-struct Whole {
+struct Directory {
     files: Files,
     upto: u64,
 }
 
 /// A directory as a run by chance leaves it, now and then with files that its last snapshot made needless.
-fn whole(seed: u64) -> Whole {
-    let sync = [Sync::EverySecond, Sync::Always, Sync::EverySecond, Sync::Never][usize::try_from(seed % 4).unwrap()];
+fn whole(seed: u64) -> Directory {
+    let sync = [SyncMode::EverySecond, SyncMode::Always, SyncMode::EverySecond, SyncMode::Never]
+        [usize::try_from(seed % 4).unwrap()];
     let mut rng = Rng::new(seed);
-    let mut run = Run::start(&Emulated::new(seed), sync).unwrap();
+    let mut run = JournalRun::start(&EmulatedDisk::new(seed), sync).unwrap();
     let steps = 6 + rng.below(30);
     run.steps(&mut rng, steps).unwrap();
     run.frame(1 + rng.below(200));
@@ -53,10 +55,10 @@ fn whole(seed: u64) -> Whole {
     for (name, bytes) in old {
         files.entry(name).or_insert(bytes);
     }
-    Whole { files, upto: run.framed }
+    Directory { files, upto: run.framed }
 }
 
-/// Damages files in one way by chance; tells what it did.
+/// Damages files in one random way; returns a description of it.
 fn damage(files: &mut Files, rng: &mut Rng) -> String {
     let names: Vec<PathBuf> = files.keys().cloned().collect();
     let name = names[rng.index(names.len())].clone();
@@ -78,7 +80,7 @@ fn damage(files: &mut Files, rng: &mut Rng) -> String {
             for _ in 0..=rng.below(20) {
                 let place = rng.index(bytes.len());
                 if let Some(byte) = bytes.get_mut(place) {
-                    *byte = byte.wrapping_add(1 + rng.word().to_le_bytes()[0] % 255);
+                    *byte = byte.wrapping_add(1 + rng.next_u64().to_le_bytes()[0] % 255);
                 }
             }
             format!("{shown} with some bytes changed")
@@ -98,7 +100,7 @@ fn damage(files: &mut Files, rng: &mut Rng) -> String {
         }
         6 => {
             let more = rng.index(5_000);
-            bytes.extend((0..more).map(|_| rng.word().to_le_bytes()[0]));
+            bytes.extend((0..more).map(|_| rng.next_u64().to_le_bytes()[0]));
             format!("{shown} with {more} bytes behind it")
         }
         7 => {
@@ -145,10 +147,10 @@ fn swap_frames(shown: &str, bytes: &mut Vec<u8>, rng: &mut Rng) -> String {
 
 /// Opens a damaged directory without a repair.
 fn refused_or_told(damaged: &Files, upto: u64, about: &str) -> bool {
-    let disk = Emulated::with(1, damaged.clone());
-    match look(&options(Sync::EverySecond), &disk) {
+    let disk = EmulatedDisk::with(1, damaged.clone());
+    match look(&options(SyncMode::EverySecond), &disk) {
         Err(error) => {
-            let OpenError::Damaged(damage) = &error else { panic!("{about}: {error}") };
+            let JournalOpenError::Damaged(damage) = &error else { panic!("{about}: {error}") };
             let told = error.to_string();
             let file = damage.file.file_name().unwrap().to_string_lossy().into_owned();
             let ours = file.starts_with("journal-") || file.starts_with("snapshot-") || file == "newest";
@@ -164,18 +166,18 @@ fn refused_or_told(damaged: &Files, upto: u64, about: &str) -> bool {
             // A directory in which nothing is left at all looks like a new one.
             let told = report.is_cut() || !report.is_clean() || damaged.is_empty();
             assert!(prefix.upto == upto || told, "{about}: {prefix:?}\n{report}");
-            goes_on(&options(Sync::EverySecond), &disk);
+            goes_on(&options(SyncMode::EverySecond), &disk);
             false
         }
     }
 }
 
 fn repaired(damaged: &Files, upto: u64, refused: bool, about: &str) {
-    let disk = Emulated::with(1, damaged.clone());
+    let disk = EmulatedDisk::with(1, damaged.clone());
     let input: usize = damaged.values().map(Vec::len).sum();
     let mut result = None;
     let used = allocation_counter::measure(|| {
-        let (mut opened, report) = match open(&repairing(Sync::EverySecond), Arc::new(disk.clone())) {
+        let (mut opened, report) = match open(&repairing(SyncMode::EverySecond), Arc::new(disk.clone())) {
             Ok(opened) => opened,
             Err(error) => panic!("{about}: a repair is refused: {error}"),
         };
@@ -200,14 +202,14 @@ fn repaired(damaged: &Files, upto: u64, refused: bool, about: &str) {
     assert!(!refused || told.contains("repaired: "), "{about}: refused without a repair, which tells nothing:\n{told}");
     // A snapshot that leans on records that are lost is the one state that is not of one moment, and says so.
     assert!(prefix.upto >= prefix.leans_on || told.contains("it may count"), "{about}: {prefix:?}\n{told}");
-    goes_on(&repairing(Sync::EverySecond), &disk);
+    goes_on(&repairing(SyncMode::EverySecond), &disk);
 }
 
 #[test]
 fn damaged_directories_are_refused_or_told_and_repaired() {
-    let wholes: Vec<Whole> = (0..DIRECTORIES).map(whole).collect();
+    let wholes: Vec<Directory> = (0..DIRECTORIES).map(whole).collect();
     for (seed, whole) in wholes.iter().enumerate() {
-        let (prefix, _) = look(&options(Sync::EverySecond), &Emulated::with(1, whole.files.clone())).unwrap();
+        let (prefix, _) = look(&options(SyncMode::EverySecond), &EmulatedDisk::with(1, whole.files.clone())).unwrap();
         assert_eq!(prefix.upto, whole.upto, "directory {seed} unharmed");
     }
     let mut refusals = 0;
@@ -233,7 +235,7 @@ fn damaged_directories_are_refused_or_told_and_repaired() {
 /// Every bit of a small directory, with the exact answer: what a mark vouches for is refused, what none does is cut.
 #[test]
 fn every_bit_before_the_last_mark_is_refused_and_every_bit_behind_it_is_cut() {
-    let mut run = Run::start(&Emulated::new(5), Sync::EverySecond).unwrap();
+    let mut run = JournalRun::start(&EmulatedDisk::new(5), SyncMode::EverySecond).unwrap();
     run.frame(6);
     run.snapshot(2).unwrap();
     run.frame(5);
@@ -255,7 +257,7 @@ fn every_bit_before_the_last_mark_is_refused_and_every_bit_behind_it_is_cut() {
         for bit in 0..files[&name].len().min(4_000) * 8 {
             let mut damaged = files.clone();
             damaged.get_mut(&name).unwrap()[bit / 8] ^= 1 << (bit % 8);
-            let found = look(&options(Sync::EverySecond), &Emulated::with(1, damaged));
+            let found = look(&options(SyncMode::EverySecond), &EmulatedDisk::with(1, damaged));
             let about = format!("{} bit {bit}", name.display());
             if name == journal && bit / 8 >= upto {
                 let (prefix, report) = found.unwrap_or_else(|error| panic!("{about}: {error}"));
@@ -272,30 +274,30 @@ fn every_bit_before_the_last_mark_is_refused_and_every_bit_behind_it_is_cut() {
 /// The note alone vouches for the file before the one it names: no mark is written yet, and the snapshot has no name.
 #[test]
 fn what_the_note_vouches_for_is_refused() {
-    let mut run = Run::start(&Emulated::new(5), Sync::Always).unwrap();
+    let mut run = JournalRun::start(&EmulatedDisk::new(5), SyncMode::Always).unwrap();
     run.frame(6);
     run.settle().unwrap();
     run.frame(2);
-    run.disk.fail(Operation::Rename, 1, 1, 5);
+    run.disk.fail(DiskOperation::Rename, 1, 1, 5);
     run.snapshot(0).expect_err("a snapshot without a name");
     let mut files = run.disk.files();
     let journal = files.get_mut(&path("journal-0000000001")).unwrap();
     // The header, six records, their mark, and the second of two that have none.
     let (start, _) = frames(journal)[9];
     journal[start + 20] ^= 1;
-    let error = look(&options(Sync::Always), &Emulated::with(1, files.clone())).unwrap_err().to_string();
+    let error = look(&options(SyncMode::Always), &EmulatedDisk::with(1, files.clone())).unwrap_err().to_string();
     assert!(error.contains(&format!("journal-0000000001: damaged at offset {start}")), "{error}");
     // Without it, the same could be a loss of power.
-    let first = Run::start(&Emulated::new(2), Sync::Always).unwrap();
+    let first = JournalRun::start(&EmulatedDisk::new(2), SyncMode::Always).unwrap();
     files.insert(path("newest"), first.disk.files()[&path("newest")].clone());
-    let (prefix, report) = look(&options(Sync::Always), &Emulated::with(1, files)).unwrap();
+    let (prefix, report) = look(&options(SyncMode::Always), &EmulatedDisk::with(1, files)).unwrap();
     assert!(prefix.upto == 7 && report.is_cut(), "{report}");
 }
 
 /// A snapshot holds something of the records that came while it was written: without them it is not a state that was.
 #[test]
 fn a_journal_that_is_shorter_than_its_snapshot_needs_is_refused() {
-    let mut run = Run::start(&Emulated::new(5), Sync::Always).unwrap();
+    let mut run = JournalRun::start(&EmulatedDisk::new(5), SyncMode::Always).unwrap();
     run.frame(6);
     run.snapshot(4).unwrap();
     run.frame(3);
@@ -306,7 +308,7 @@ fn a_journal_that_is_shorter_than_its_snapshot_needs_is_refused() {
         for at in [start, (start + end) / 2] {
             let mut shorter = files.clone();
             shorter.get_mut(&path("journal-0000000002")).unwrap().truncate(at);
-            match look(&options(Sync::Always), &Emulated::with(1, shorter)) {
+            match look(&options(SyncMode::Always), &EmulatedDisk::with(1, shorter)) {
                 Ok((prefix, report)) => {
                     assert!(prefix.upto >= 10 && !report.is_clean(), "{at}: {report}");
                     read += 1;
@@ -324,14 +326,14 @@ fn a_journal_that_is_shorter_than_its_snapshot_needs_is_refused() {
 
 #[test]
 fn a_torn_tail_is_told_in_words() {
-    let mut run = Run::start(&Emulated::new(5), Sync::EverySecond).unwrap();
+    let mut run = JournalRun::start(&EmulatedDisk::new(5), SyncMode::EverySecond).unwrap();
     run.frame(1_234);
     run.settle().unwrap();
     let mut files = run.disk.files();
     let journal = files.get_mut(&path("journal-0000000001")).unwrap();
     let (start, end) = *frames(journal).last().unwrap();
     journal.truncate(end - 1);
-    let (prefix, report) = look(&options(Sync::EverySecond), &Emulated::with(1, files)).unwrap();
+    let (prefix, report) = look(&options(SyncMode::EverySecond), &EmulatedDisk::with(1, files)).unwrap();
     assert_eq!(prefix.upto, 1_233);
     let cut = end - 1 - start;
     let expected = format!(
@@ -343,7 +345,7 @@ fn a_torn_tail_is_told_in_words() {
 
 #[test]
 fn a_repair_falls_back_to_the_older_snapshot_while_its_journals_are_there() {
-    let mut run = Run::start(&Emulated::new(5), Sync::EverySecond).unwrap();
+    let mut run = JournalRun::start(&EmulatedDisk::new(5), SyncMode::EverySecond).unwrap();
     run.frame(10);
     run.snapshot(0).unwrap();
     run.frame(10);
@@ -359,20 +361,20 @@ fn a_repair_falls_back_to_the_older_snapshot_while_its_journals_are_there() {
     // The journal before was ended after that copy was made.
     let error = {
         files.get_mut(&path("snapshot-0000000003")).unwrap()[60] ^= 4;
-        look(&options(Sync::EverySecond), &Emulated::with(1, files.clone())).unwrap_err().to_string()
+        look(&options(SyncMode::EverySecond), &EmulatedDisk::with(1, files.clone())).unwrap_err().to_string()
     };
     assert!(error.contains("data/snapshot-0000000003: damaged at offset 40: expected a block"), "{error}");
-    let disk = Emulated::with(1, files);
-    let (prefix, report) = look(&repairing(Sync::EverySecond), &disk).unwrap();
+    let disk = EmulatedDisk::with(1, files);
+    let (prefix, report) = look(&repairing(SyncMode::EverySecond), &disk).unwrap();
     assert_eq!((prefix.upto, report.snapshot()), (20, Some(2)), "{report}");
-    goes_on(&repairing(Sync::EverySecond), &disk);
+    goes_on(&repairing(SyncMode::EverySecond), &disk);
     assert!(disk.files().contains_key(&path("snapshot-0000000003.damaged")));
     assert!(disk.files().contains_key(&path("journal-0000000003.damaged")));
 }
 
 #[test]
 fn a_file_of_a_newer_version_is_refused_even_by_a_repair() {
-    let mut run = Run::start(&Emulated::new(5), Sync::EverySecond).unwrap();
+    let mut run = JournalRun::start(&EmulatedDisk::new(5), SyncMode::EverySecond).unwrap();
     run.frame(1);
     run.close().unwrap();
     let mut files = run.disk.files();
@@ -381,8 +383,8 @@ fn a_file_of_a_newer_version_is_refused_even_by_a_repair() {
     let end = frames(journal)[0].1;
     let sum = crc32c::crc32c(&journal[8..end]);
     journal[4..8].copy_from_slice(&sum.to_le_bytes());
-    for options in [options(Sync::Always), repairing(Sync::Always)] {
-        let disk = Emulated::with(1, files.clone());
+    for options in [options(SyncMode::Always), repairing(SyncMode::Always)] {
+        let disk = EmulatedDisk::with(1, files.clone());
         let error = look(&options, &disk).unwrap_err().to_string();
         assert!(error.contains("journal-0000000001: expected version 1, found 2"), "{error}");
         assert!(disk.files() == files);
@@ -391,7 +393,7 @@ fn a_file_of_a_newer_version_is_refused_even_by_a_repair() {
 
 #[test]
 fn at_most_eight_damaged_files_are_kept() {
-    let mut run = Run::start(&Emulated::new(5), Sync::EverySecond).unwrap();
+    let mut run = JournalRun::start(&EmulatedDisk::new(5), SyncMode::EverySecond).unwrap();
     for _ in 0..12 {
         run.frame(3);
         drop(run.journal().rotate().unwrap());
@@ -399,9 +401,9 @@ fn at_most_eight_damaged_files_are_kept() {
     run.close().unwrap();
     let mut files = run.disk.files();
     files.get_mut(&path("journal-0000000001")).unwrap()[90] ^= 1;
-    let disk = Emulated::with(1, files);
-    look(&options(Sync::EverySecond), &disk).expect_err("a start in spite of damage");
-    goes_on(&repairing(Sync::EverySecond), &disk);
+    let disk = EmulatedDisk::with(1, files);
+    look(&options(SyncMode::EverySecond), &disk).expect_err("a start in spite of damage");
+    goes_on(&repairing(SyncMode::EverySecond), &disk);
     let damaged: Vec<_> =
         disk.files().into_keys().filter(|path| path.to_string_lossy().ends_with(".damaged")).collect();
     assert_eq!(damaged.len(), 8, "{damaged:?}");

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::support::{Files, Run, options, path, record, repairing, rounds};
-use tollgate_journal::disk::{Emulated, Rng};
-use tollgate_journal::{Sync, open};
+use crate::support::{Files, JournalRun, options, path, record, repairing, rounds};
+use tollgate_journal::disk::EmulatedDisk;
+use tollgate_journal::{SyncMode, open};
+use tollgate_random::Rng;
 
 const ROUNDS: u64 = 100_000;
 /// What a reading may take beside four times the files.
@@ -32,7 +33,7 @@ fn token(rng: &mut Rng, known: &[u8]) -> Vec<u8> {
             let start = rng.index(known.len());
             known[start..known.len().min(start + rng.index(200))].to_vec()
         }
-        _ => (0..rng.index(60)).map(|_| rng.word().to_le_bytes()[0]).collect(),
+        _ => (0..rng.index(60)).map(|_| rng.next_u64().to_le_bytes()[0]).collect(),
     }
 }
 
@@ -52,7 +53,7 @@ fn framed(rng: &mut Rng) -> Vec<u8> {
 
 #[test]
 fn readers_take_any_bytes() {
-    let mut run = Run::start(&Emulated::new(3), Sync::EverySecond).unwrap();
+    let mut run = JournalRun::start(&EmulatedDisk::new(3), SyncMode::EverySecond).unwrap();
     run.frame(8);
     run.snapshot(1).unwrap();
     run.frame(8);
@@ -64,11 +65,11 @@ fn readers_take_any_bytes() {
         let mut files = if rng.one_in(3) { whole.clone() } else { Files::new() };
         for _ in 0..=rng.below(2) {
             let bytes = (0..rng.below(12)).flat_map(|_| token(&mut rng, &known)).collect();
-            files.insert(path(NAMES[rng.index(NAMES.len())]), bytes);
+            files.insert(path(rng.pick(&NAMES)), bytes);
         }
         let input: usize = files.values().map(Vec::len).sum();
-        let disk = Emulated::with(seed, files.clone());
-        let chosen = if rng.one_in(2) { options(Sync::Always) } else { repairing(Sync::Always) };
+        let disk = EmulatedDisk::with(seed, files.clone());
+        let chosen = if rng.one_in(2) { options(SyncMode::Always) } else { repairing(SyncMode::Always) };
         let mut opened = None;
         let used = allocation_counter::measure(|| {
             if let Ok((mut found, _)) = open(&chosen, Arc::new(disk.clone())) {

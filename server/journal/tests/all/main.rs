@@ -2,7 +2,7 @@
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `damage.rs` | damaged directories: refused with file and offset and left as they are, or cut at a torn tail and told; repaired to the beginning of the history and told |
+//! | `damage.rs` | damaged directories: refused with file and offset and left unchanged, or cut at a torn tail and reported; repaired to a prefix of the history and reported |
 //! | `failures.rs` | a full disk, and writes, syncs and renames that fail: nothing is settled after them until a new snapshot and new files are on disk, and what was settled before them is there |
 //! | `fuzz.rs` | files of random bytes, and of bytes that look nearly right: no panic, no large allocation, no state but an empty one or the beginning of the history |
 //! | `power.rs` | a loss of power at every operation of a run: what was promised is there, and nothing is refused |

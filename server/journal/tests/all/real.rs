@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::support::{Prefix, frame, read, write_state};
-use tollgate_journal::disk::Real;
-use tollgate_journal::{Journal, OpenError, Opened, Options, Report, Sync, open};
+use tollgate_journal::disk::RealDisk;
+use tollgate_journal::{Journal, JournalDir, JournalOpenError, JournalOptions, RecoveryReport, SyncMode, open};
 
 /// A directory of the test's own, removed with it.
-struct Place(PathBuf);
+struct TestDirectory(PathBuf);
 
-impl Place {
+impl TestDirectory {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tollgate-journal-{}-{name}", std::process::id()));
         _ = fs::remove_dir_all(&path);
         Self(path)
     }
 
-    fn open(&self) -> Result<(Opened, Report), OpenError> {
-        self.open_as(Sync::EverySecond)
+    fn open(&self) -> Result<(JournalDir, RecoveryReport), JournalOpenError> {
+        self.open_as(SyncMode::EverySecond)
     }
 
-    fn open_as(&self, sync: Sync) -> Result<(Opened, Report), OpenError> {
-        open(&Options { dir: self.0.clone(), sync, repair: false }, Arc::new(Real))
+    fn open_as(&self, sync: SyncMode) -> Result<(JournalDir, RecoveryReport), JournalOpenError> {
+        open(&JournalOptions { dir: self.0.clone(), sync, repair: false }, Arc::new(RealDisk))
     }
 
     fn start(&self) -> Journal {
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         _ = fs::remove_dir_all(&self.0);
     }
@@ -55,8 +55,8 @@ fn names(dir: &Path) -> Vec<String> {
 
 #[test]
 fn what_was_settled_is_read_again_from_files_of_this_user_alone() {
-    for sync in [Sync::EverySecond, Sync::Always, Sync::Never] {
-        let place = Place::new("again");
+    for sync in [SyncMode::EverySecond, SyncMode::Always, SyncMode::Never] {
+        let place = TestDirectory::new("again");
         let journal = place.open_as(sync).unwrap().0.start().unwrap();
         assert_eq!(fs::metadata(&place.0).unwrap().mode() & 0o777, 0o700);
         (0..100).for_each(|at| frame(&journal, at));
@@ -83,8 +83,8 @@ fn what_was_settled_is_read_again_from_files_of_this_user_alone() {
 
 #[test]
 fn framing_and_settling_allocate_nothing_in_the_long_run() {
-    let place = Place::new("allocations");
-    let journal = place.open_as(Sync::Never).unwrap().0.start().unwrap();
+    let place = TestDirectory::new("allocations");
+    let journal = place.open_as(SyncMode::Never).unwrap().0.start().unwrap();
     let round = || {
         for at in 0..1_000 {
             frame(&journal, at);
@@ -98,40 +98,40 @@ fn framing_and_settling_allocate_nothing_in_the_long_run() {
 
 #[test]
 fn a_lock_that_somebody_removed_lets_no_second_writer_in() {
-    let place = Place::new("removed");
+    let place = TestDirectory::new("removed");
     let journal = place.start();
     fs::remove_file(place.0.join("lock")).unwrap();
-    assert!(matches!(place.open().unwrap_err(), OpenError::InUse { .. }));
+    assert!(matches!(place.open().unwrap_err(), JournalOpenError::InUse { .. }));
     // Nor does one that somebody put in its place.
     fs::write(place.0.join("lock"), "").unwrap();
     place.mode("lock", 0o600);
-    assert!(matches!(place.open().unwrap_err(), OpenError::InUse { .. }));
+    assert!(matches!(place.open().unwrap_err(), JournalOpenError::InUse { .. }));
     drop(journal);
     place.open().unwrap();
     // A release that knows of the file alone.
     let file = fs::OpenOptions::new().write(true).open(place.0.join("lock")).unwrap();
     file.try_lock().unwrap();
-    assert!(matches!(place.open().unwrap_err(), OpenError::InUse { .. }));
+    assert!(matches!(place.open().unwrap_err(), JournalOpenError::InUse { .. }));
 }
 
 #[test]
 fn a_second_writer_is_told_which_directory_is_in_use() {
-    let place = Place::new("second");
+    let place = TestDirectory::new("second");
     let journal = place.start();
     let error = place.open().unwrap_err();
-    assert!(matches!(error, OpenError::InUse { .. }));
+    assert!(matches!(error, JournalOpenError::InUse { .. }));
     assert!(error.to_string().starts_with(&format!("{}: in use by another server", place.0.display())), "{error}");
     // A snapshot under way holds it as well.
     let rotation = journal.rotate().unwrap();
     drop(journal);
-    assert!(matches!(place.open().unwrap_err(), OpenError::InUse { .. }));
+    assert!(matches!(place.open().unwrap_err(), JournalOpenError::InUse { .. }));
     drop(rotation);
     place.open().unwrap();
 }
 
 #[test]
 fn what_others_may_write_to_is_refused() {
-    let place = Place::new("others");
+    let place = TestDirectory::new("others");
     place.start().close().unwrap();
     for (name, usual, open, hint) in [
         ("", 0o700, 0o770, "chmod 700"),
@@ -156,12 +156,12 @@ fn what_others_may_write_to_is_refused() {
 
 #[test]
 fn what_another_user_owns_is_refused() {
-    let place = Place::new("owner");
+    let place = TestDirectory::new("owner");
     place.start().close().unwrap();
     // Only a superuser can give files away; others look at a file that is not theirs.
     if std::os::unix::fs::chown(place.0.join("journal-0000000001"), Some(12_345), None).is_err() {
-        let root = Options { dir: "/".into(), sync: Sync::Never, repair: false };
-        let error = open(&root, Arc::new(Real)).map(|(_, report)| report).unwrap_err().to_string();
+        let root = JournalOptions { dir: "/".into(), sync: SyncMode::Never, repair: false };
+        let error = open(&root, Arc::new(RealDisk)).map(|(_, report)| report).unwrap_err().to_string();
         assert!(error.contains("expected this user to own it"), "{error}");
         return;
     }
@@ -177,7 +177,7 @@ fn what_another_user_owns_is_refused() {
 #[test]
 fn links_are_not_followed() {
     for name in ["lock", "newest", "journal-0000000001", "snapshot-0000000001", "journal-0000000002.new"] {
-        let place = Place::new("links");
+        let place = TestDirectory::new("links");
         place.start().close().unwrap();
         let elsewhere = place.0.join("elsewhere");
         fs::write(&elsewhere, "untouched").unwrap();
@@ -187,7 +187,7 @@ fn links_are_not_followed() {
         assert!(error.contains(name) && error.contains("expected a regular file, found a"), "{error}");
         assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "untouched");
     }
-    let place = Place::new("folder");
+    let place = TestDirectory::new("folder");
     place.start().close().unwrap();
     fs::create_dir(place.0.join("journal-0000000007")).unwrap();
     assert!(place.refused().contains("expected a regular file, found a directory"));
@@ -195,7 +195,7 @@ fn links_are_not_followed() {
 
 #[test]
 fn a_file_in_place_of_the_directory_is_refused() {
-    let place = Place::new("file");
+    let place = TestDirectory::new("file");
     fs::write(&place.0, "no directory").unwrap();
     let error = place.refused();
     assert!(error.contains("expected a directory"), "{error}");
@@ -204,7 +204,7 @@ fn a_file_in_place_of_the_directory_is_refused() {
 
 #[test]
 fn foreign_files_are_left_alone_and_named_and_unfinished_ones_go_at_the_start() {
-    let place = Place::new("foreign");
+    let place = TestDirectory::new("foreign");
     place.start().close().unwrap();
     for name in ["notes.txt", "journal-1", "snapshot-0000000009.new", "a", "b", "c", "d"] {
         fs::write(place.0.join(name), name).unwrap();
@@ -222,7 +222,7 @@ fn foreign_files_are_left_alone_and_named_and_unfinished_ones_go_at_the_start() 
 
 #[test]
 fn a_record_that_the_caller_cannot_use_is_named_by_file_and_offset() {
-    let place = Place::new("caller");
+    let place = TestDirectory::new("caller");
     let journal = place.start();
     (0..3).for_each(|at| frame(&journal, at));
     journal.close().unwrap();

@@ -10,17 +10,17 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::{look, options, path, record, write_state};
-use tollgate_journal::disk::{Disk, DiskFile, Emulated, Kind, Lock, Operation, Survival};
-use tollgate_journal::{Failed, Journal, Sync, open};
+use tollgate_journal::disk::{Disk, DiskFile, DiskOperation, EmulatedDisk, FileKind, Lock, Survival};
+use tollgate_journal::{Journal, JournalError, SyncMode, open};
 
 const THREADS: u64 = 8;
 const EACH: u64 = 400;
 
-fn start(disk: Arc<dyn Disk>, sync: Sync) -> Journal {
+fn start(disk: Arc<dyn Disk>, sync: SyncMode) -> Journal {
     open(&options(sync), disk).unwrap().0.start().unwrap()
 }
 
-/// Frames the next record of the history, whoever comes.
+/// Frames the next record of the history, on any thread.
 fn next(journal: &Journal, place: &AtomicU64) -> u64 {
     let mut writing = journal.lock();
     let own = place.fetch_add(1, Ordering::Relaxed);
@@ -28,15 +28,15 @@ fn next(journal: &Journal, place: &AtomicU64) -> u64 {
     own
 }
 
-fn settle(journal: &Journal, blocking: bool) -> Result<(), Failed> {
+fn settle(journal: &Journal, blocking: bool) -> Result<(), JournalError> {
     if blocking {
         return journal.settle_now();
     }
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(journal.settled())
 }
 
-fn at_once(sync: Sync) {
-    let disk = Emulated::new(1);
+fn at_once(sync: SyncMode) {
+    let disk = EmulatedDisk::new(1);
     let journal = start(Arc::new(disk.clone()), sync);
     let (place, settled, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -78,7 +78,7 @@ fn at_once(sync: Sync) {
     for survival in [Survival::Everything, Survival::Nothing] {
         let (prefix, report) = look(&options(sync), &disk.restart(survival, 1)).unwrap();
         let promised = match (survival, sync) {
-            (Survival::Everything, _) | (_, Sync::Always) => framed,
+            (Survival::Everything, _) | (_, SyncMode::Always) => framed,
             _ => prefix.leans_on,
         };
         assert!(prefix.upto >= promised && prefix.upto <= framed, "{survival:?}: {prefix:?} of {framed}\n{report}");
@@ -89,7 +89,7 @@ fn at_once(sync: Sync) {
 
 /// The place in the history of a file's first record, read from the file, so that no lock of the test's own is needed
 /// around a rotation.
-fn first_of(disk: &Emulated, file: u64) -> u64 {
+fn first_of(disk: &EmulatedDisk, file: u64) -> u64 {
     let bytes = &disk.files()[&path(&format!("journal-{file:010}"))];
     // Behind the header of 62 bytes stand frames; marks are not records.
     let mut at = 62;
@@ -101,18 +101,18 @@ fn first_of(disk: &Emulated, file: u64) -> u64 {
 
 #[test]
 fn many_threads_at_once_lose_nothing_with_a_sync_now_and_then() {
-    at_once(Sync::EverySecond);
+    at_once(SyncMode::EverySecond);
 }
 
 #[test]
 fn many_threads_at_once_lose_nothing_with_a_sync_each_time() {
-    at_once(Sync::Always);
+    at_once(SyncMode::Always);
 }
 
 #[test]
 fn what_waits_is_bounded_without_anyone_who_settles() {
-    let disk = Emulated::new(1);
-    let journal = start(Arc::new(disk.clone()), Sync::Never);
+    let disk = EmulatedDisk::new(1);
+    let journal = start(Arc::new(disk.clone()), SyncMode::Never);
     let mut writing = journal.lock();
     for _ in 0..40 {
         writing.frame(|into| into.resize(1 << 19, 3));
@@ -124,47 +124,47 @@ fn what_waits_is_bounded_without_anyone_who_settles() {
     assert_eq!(journal.stats().frames, 40);
     journal.close().unwrap();
     drop(journal);
-    let (mut opened, _) = open(&options(Sync::Never), Arc::new(disk)).unwrap();
+    let (mut opened, _) = open(&options(SyncMode::Never), Arc::new(disk)).unwrap();
     assert_eq!(opened.frames(|found| if found.len() == 1 << 19 { Ok(()) } else { Err("cut".to_owned()) }).unwrap(), 40);
 }
 
-/// A disk whose syncs of files are told, and wait while the gate is shut.
-struct Gated {
-    disk: Emulated,
+/// A disk that reports syncs of files, and delays them while the gate is shut.
+struct GatedDisk {
+    disk: EmulatedDisk,
     gate: Arc<(Mutex<bool>, Condvar)>,
-    told: SyncSender<()>,
+    reports: SyncSender<()>,
 }
 
 struct GatedFile {
     file: Arc<dyn DiskFile>,
     gate: Arc<(Mutex<bool>, Condvar)>,
-    told: SyncSender<()>,
+    reports: SyncSender<()>,
 }
 
-fn gated(disk: &Emulated) -> (Arc<Gated>, Receiver<()>) {
-    let (told, tells) = sync_channel(10_000);
-    (Arc::new(Gated { disk: disk.clone(), gate: Arc::default(), told }), tells)
+fn gated(disk: &EmulatedDisk) -> (Arc<GatedDisk>, Receiver<()>) {
+    let (reports, syncs_seen) = sync_channel(10_000);
+    (Arc::new(GatedDisk { disk: disk.clone(), gate: Arc::default(), reports }), syncs_seen)
 }
 
-impl Gated {
+impl GatedDisk {
     fn shut(&self, shut: bool) {
         *self.gate.0.lock().unwrap() = shut;
         self.gate.1.notify_all();
     }
 
     fn file(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
-        Arc::new(GatedFile { file, gate: Arc::clone(&self.gate), told: self.told.clone() })
+        Arc::new(GatedFile { file, gate: Arc::clone(&self.gate), reports: self.reports.clone() })
     }
 }
 
-impl Disk for Gated {
+impl Disk for GatedDisk {
     fn prepare(&self, dir: &Path) -> io::Result<()> {
         self.disk.prepare(dir)
     }
     fn lock(&self, path: &Path) -> io::Result<Lock> {
         self.disk.lock(path)
     }
-    fn list(&self, dir: &Path) -> io::Result<Vec<(String, Kind)>> {
+    fn list(&self, dir: &Path) -> io::Result<Vec<(String, FileKind)>> {
         self.disk.list(dir)
     }
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
@@ -201,7 +201,7 @@ impl DiskFile for GatedFile {
         self.file.append(bytes)
     }
     fn sync(&self) -> io::Result<()> {
-        self.told.send(()).unwrap();
+        self.reports.send(()).unwrap();
         let mut shut = self.gate.0.lock().unwrap();
         while *shut {
             shut = self.gate.1.wait(shut).unwrap();
@@ -218,32 +218,32 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn the_thread_syncs_by_itself() {
-    let disk = Emulated::new(1);
-    let (gated, tells) = gated(&disk);
-    let journal = start(gated, Sync::EverySecond);
+    let disk = EmulatedDisk::new(1);
+    let (gated, syncs_seen) = gated(&disk);
+    let journal = start(gated, SyncMode::EverySecond);
     for round in 1..=2 {
-        // A start and a first sync are told as well.
-        while tells.try_recv().is_ok() {}
+        // The start and the first sync are reported as well.
+        while syncs_seen.try_recv().is_ok() {}
         journal.lock().frame(|into| record(round - 1, into));
         journal.settle_now().unwrap();
-        tells.recv_timeout(PATIENCE).expect("a sync that nobody asked for");
+        syncs_seen.recv_timeout(PATIENCE).expect("a sync that nobody asked for");
         // The mark behind it shows that it ended.
         let marked = (0..1_000_000_000_u64).any(|_| {
             thread::yield_now();
             journal.stats().syncs == round
         });
         assert!(marked);
-        let (prefix, _) = look(&options(Sync::EverySecond), &disk.restart(Survival::Nothing, 1)).unwrap();
+        let (prefix, _) = look(&options(SyncMode::EverySecond), &disk.restart(Survival::Nothing, 1)).unwrap();
         assert_eq!(prefix.upto, round);
     }
 }
 
 #[test]
 fn those_who_wait_together_share_a_sync_and_writers_do_not_wait_for_it() {
-    let disk = Emulated::new(1);
-    let (gated, tells) = gated(&disk);
-    let journal = start(Arc::clone(&gated) as Arc<dyn Disk>, Sync::Always);
-    while tells.try_recv().is_ok() {}
+    let disk = EmulatedDisk::new(1);
+    let (gated, syncs_seen) = gated(&disk);
+    let journal = start(Arc::clone(&gated) as Arc<dyn Disk>, SyncMode::Always);
+    while syncs_seen.try_recv().is_ok() {}
     gated.shut(true);
     let place = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -251,7 +251,7 @@ fn those_who_wait_together_share_a_sync_and_writers_do_not_wait_for_it() {
             next(&journal, &place);
             settle(&journal, false).unwrap();
         });
-        tells.recv_timeout(PATIENCE).expect("the first sync");
+        syncs_seen.recv_timeout(PATIENCE).expect("the first sync");
         let others: Vec<_> = (0..20)
             .map(|_| {
                 scope.spawn(|| {
@@ -263,7 +263,7 @@ fn those_who_wait_together_share_a_sync_and_writers_do_not_wait_for_it() {
         // All of them frame and write while the sync is held up.
         let written = (0..1_000_000_000_u64).any(|_| {
             thread::yield_now();
-            let (prefix, _) = look(&options(Sync::Always), &disk.restart(Survival::Everything, 1)).unwrap();
+            let (prefix, _) = look(&options(SyncMode::Always), &disk.restart(Survival::Everything, 1)).unwrap();
             prefix.upto == 21
         });
         assert!(written && !first.is_finished() && others.iter().all(|other| !other.is_finished()));
@@ -277,12 +277,12 @@ fn those_who_wait_together_share_a_sync_and_writers_do_not_wait_for_it() {
 
 #[test]
 fn those_who_wait_are_told_when_the_sync_fails() {
-    let disk = Emulated::new(1);
-    let (gated, tells) = gated(&disk);
-    let journal = start(Arc::clone(&gated) as Arc<dyn Disk>, Sync::Always);
-    while tells.try_recv().is_ok() {}
+    let disk = EmulatedDisk::new(1);
+    let (gated, syncs_seen) = gated(&disk);
+    let journal = start(Arc::clone(&gated) as Arc<dyn Disk>, SyncMode::Always);
+    while syncs_seen.try_recv().is_ok() {}
     gated.shut(true);
-    disk.fail(Operation::Sync, 0, 1, 5);
+    disk.fail(DiskOperation::Sync, 0, 1, 5);
     let place = AtomicU64::new(0);
     thread::scope(|scope| {
         let waiting: Vec<_> = (0..6)
@@ -294,7 +294,7 @@ fn those_who_wait_are_told_when_the_sync_fails() {
                 })
             })
             .collect();
-        tells.recv_timeout(PATIENCE).expect("a sync");
+        syncs_seen.recv_timeout(PATIENCE).expect("a sync");
         gated.shut(false);
         for one in waiting {
             assert!(one.join().unwrap().is_err(), "settled by a sync that failed");

@@ -1,5 +1,5 @@
-//! A history that knows what is right: records that tell their place in it, snapshots that tell how far they reach, and
-//! a reading that refuses everything but the beginning of a history.
+//! A history of records with known contents: each record contains its position, each snapshot contains how far it
+//! reaches, and the reader panics on anything that is not a prefix of the history.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -8,17 +8,20 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tollgate_journal::disk::{Disk, Emulated, Rng};
-use tollgate_journal::{Failed, Journal, OpenError, Opened, Options, Report, Sync, open};
+use tollgate_journal::disk::{Disk, EmulatedDisk};
+use tollgate_journal::{
+    Journal, JournalDir, JournalError, JournalOpenError, JournalOptions, RecoveryReport, SyncMode, open,
+};
+use tollgate_random::Rng;
 
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-pub fn options(sync: Sync) -> Options {
-    Options { dir: "data".into(), sync, repair: false }
+pub fn options(sync: SyncMode) -> JournalOptions {
+    JournalOptions { dir: "data".into(), sync, repair: false }
 }
 
-pub fn repairing(sync: Sync) -> Options {
-    Options { repair: true, ..options(sync) }
+pub fn repairing(sync: SyncMode) -> JournalOptions {
+    JournalOptions { repair: true, ..options(sync) }
 }
 
 pub fn path(name: &str) -> PathBuf {
@@ -35,7 +38,7 @@ pub fn record(place: u64, into: &mut Vec<u8>) {
         _ => rng.below(60),
     };
     for _ in 0..more {
-        into.push(rng.word().to_le_bytes()[0]);
+        into.push(rng.next_u64().to_le_bytes()[0]);
     }
 }
 
@@ -61,7 +64,7 @@ pub struct Prefix {
 }
 
 /// Reads an opened directory. Anything but the beginning of the history panics.
-pub fn read(opened: &mut Opened) -> Result<Prefix, OpenError> {
+pub fn read(opened: &mut JournalDir) -> Result<Prefix, JournalOpenError> {
     let (mut upto, mut leans_on) = (0, 0);
     if let Some(mut snapshot) = opened.snapshot() {
         let mut state = Vec::new();
@@ -85,15 +88,15 @@ pub fn read(opened: &mut Opened) -> Result<Prefix, OpenError> {
 }
 
 /// Opens and reads, without a start.
-pub fn look(options: &Options, disk: &Emulated) -> Result<(Prefix, Report), OpenError> {
+pub fn look(options: &JournalOptions, disk: &EmulatedDisk) -> Result<(Prefix, RecoveryReport), JournalOpenError> {
     let (mut opened, report) = open(options, Arc::new(disk.clone()))?;
     Ok((read(&mut opened)?, report))
 }
 
 /// A run of a server with what it promised.
-pub struct Run {
-    pub disk: Emulated,
-    pub sync: Sync,
+pub struct JournalRun {
+    pub disk: EmulatedDisk,
+    pub sync: SyncMode,
     pub journal: Option<Journal>,
     /// How many records were framed, were said to outlast the process, and were said to outlast a loss of power.
     pub framed: u64,
@@ -101,9 +104,9 @@ pub struct Run {
     pub synced: u64,
 }
 
-impl Run {
+impl JournalRun {
     /// Starts on a disk, with what is there.
-    pub fn start(disk: &Emulated, sync: Sync) -> Result<Self, OpenError> {
+    pub fn start(disk: &EmulatedDisk, sync: SyncMode) -> Result<Self, JournalOpenError> {
         let (mut opened, _) = open(&options(sync), Arc::new(disk.clone()))?;
         let framed = read(&mut opened)?.upto;
         // What was read is on disk, and the start makes it last.
@@ -122,23 +125,23 @@ impl Run {
         }
     }
 
-    pub fn settle(&mut self) -> Result<(), Failed> {
+    pub fn settle(&mut self) -> Result<(), JournalError> {
         self.journal().settle_now()?;
         self.written = self.framed;
-        if self.sync == Sync::Always {
+        if self.sync == SyncMode::Always {
             self.synced = self.framed;
         }
         Ok(())
     }
 
-    pub fn sync(&mut self) -> Result<(), Failed> {
+    pub fn sync(&mut self) -> Result<(), JournalError> {
         self.journal().sync_now()?;
         (self.written, self.synced) = (self.framed, self.framed);
         Ok(())
     }
 
     /// A snapshot, with records that come in while it is written.
-    pub fn snapshot(&mut self, meanwhile: u64) -> Result<(), Failed> {
+    pub fn snapshot(&mut self, meanwhile: u64) -> Result<(), JournalError> {
         let rotation = self.journal().rotate()?;
         let least = self.framed;
         self.frame(meanwhile);
@@ -148,7 +151,7 @@ impl Run {
         Ok(())
     }
 
-    pub fn close(&mut self) -> Result<(), Failed> {
+    pub fn close(&mut self) -> Result<(), JournalError> {
         self.journal().close()?;
         self.journal = None;
         (self.written, self.synced) = (self.framed, self.framed);
@@ -156,7 +159,7 @@ impl Run {
     }
 
     /// Some steps by chance. Whatever fails ends them.
-    pub fn steps(&mut self, rng: &mut Rng, count: u64) -> Result<(), Failed> {
+    pub fn steps(&mut self, rng: &mut Rng, count: u64) -> Result<(), JournalError> {
         for _ in 0..count {
             match rng.below(12) {
                 0..4 => self.frame(1 + rng.below(12)),
@@ -174,7 +177,7 @@ impl Run {
                         self.settle()?;
                         self.journal = None;
                     }
-                    let failed = |error: OpenError| Failed::Fill(error.to_string());
+                    let failed = |error: JournalOpenError| JournalError::Fill(error.to_string());
                     let (framed, synced) = (self.written, self.synced);
                     *self = Self::start(&self.disk.clone(), self.sync).map_err(failed)?;
                     assert_eq!(self.framed, framed, "a process that ends loses nothing that was settled");
@@ -186,15 +189,15 @@ impl Run {
     }
 }
 
-/// Goes on after a recovery: three records more, a clean end, and a reading that finds them.
-pub fn goes_on(options: &Options, disk: &Emulated) {
+/// Continues after a recovery: writes three more records, closes the journal, and reads them back.
+pub fn goes_on(options: &JournalOptions, disk: &EmulatedDisk) {
     let (mut opened, _) = open(options, Arc::new(disk.clone())).expect("a start");
     let before = read(&mut opened).expect("a reading").upto;
     let journal = opened.start_by_hand().expect("a start");
     (before..before + 3).for_each(|place| frame(&journal, place));
     journal.close().expect("a clean end");
     drop(journal);
-    let (after, report) = look(&Options { repair: false, ..options.clone() }, disk).expect("a second start");
+    let (after, report) = look(&JournalOptions { repair: false, ..options.clone() }, disk).expect("a second start");
     assert_eq!(after.upto, before + 3);
     assert!(report.is_clean() && !report.is_cut(), "{report}");
     let damaged = disk.files().keys().filter(|path| path.to_string_lossy().ends_with(".damaged")).count();
@@ -209,6 +212,6 @@ pub fn rounds(usual: u64) -> u64 {
 }
 
 /// Names a disk as the engine wants it.
-pub fn shared(disk: &Emulated) -> Arc<dyn Disk> {
+pub fn shared(disk: &EmulatedDisk) -> Arc<dyn Disk> {
     Arc::new(disk.clone())
 }

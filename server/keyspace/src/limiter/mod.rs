@@ -3,26 +3,28 @@
 //! A key stores the state of every dialect that uses it, as in Redis: each dialect finds its own state again, and the
 //! key lives as long as any of them does. Dialects that use their callers' clocks are kept apart from the others and
 //! from each other, so that one caller's time does not affect another.
+//!
+//! `rolling.rs` decides calls with several keys.
 
 mod rolling;
 
 use std::sync::Arc;
 
-use tollgate_dialects::{Action, Call, Clock, Outcome, Reply, Usage};
+use tollgate_dialects::{Action, ApiCounterUsage, CallClock, DialectOutcome, DialectReply, ParsedCall};
 use tollgate_kernel::{Cell, Decision, KeyState, Limit, Micros, Timestamp};
 
 use crate::call::{DialectCall, ROLLING};
-use crate::entry::{Entry, Limiter, Part, Value, state_bytes};
-use crate::fault::{Code, Fault};
-use crate::overflow::Bucket;
-use crate::{Keys, Times, check_name};
+use crate::entry::{KeyEntry, KeyValue, LimiterState, ScopeState, state_bytes};
+use crate::fault::{Fault, FaultCode};
+use crate::overflow::SharedLimiterId;
+use crate::{ClockReadings, Keyspace, check_name};
 
 /// The most scopes that a key stores; a call that would add another one is refused.
-pub(super) const MAX_PARTS: usize = 64;
+pub(super) const MAX_SCOPES: usize = 64;
 
 /// The changes of a call that matter later. A refusal leaves everything as it was, or as it would be found anyway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wrote {
+pub enum CallEffect {
     /// It changed nothing.
     #[default]
     Nothing,
@@ -32,74 +34,74 @@ pub enum Wrote {
     Entries,
     /// A state that its keys share with others for lack of memory, and keys that know some of its limits: those that
     /// the table reports as changed.
-    Shared(Bucket),
+    Shared(SharedLimiterId),
 }
 
-impl Keys {
+impl Keyspace {
     /// Decides a call at `now`.
-    pub fn decide(&mut self, spoken: &DialectCall, now: impl Into<Times>) -> Result<Reply, Fault> {
+    pub fn decide(&mut self, dialect_call: &DialectCall, now: impl Into<ClockReadings>) -> Result<DialectReply, Fault> {
         let now = now.into();
-        self.wrote = Wrote::Nothing;
-        spoken.keys.iter().try_for_each(|key| check_name(key))?;
+        self.effect = CallEffect::Nothing;
+        dialect_call.keys.iter().try_for_each(|key| check_name(key))?;
         self.table.sweep(now);
-        let decided = match (spoken.call.usage_key(), spoken.keys.as_slice()) {
+        let decided = match (dialect_call.call.usage_key(), dialect_call.keys.as_slice()) {
             (Some(data), _) => {
-                self.wrote = Wrote::Entries;
-                self.count_minute(spoken.db, &spoken.call, data, now)?
+                self.effect = CallEffect::Entries;
+                self.count_minute(dialect_call.db, &dialect_call.call, data, now)?
             }
-            (None, [key]) if spoken.dialect.name != ROLLING => self.decide_one(spoken, key, now)?,
-            (None, keys) => self.decide_several(spoken, keys, now)?,
+            (None, [key]) if dialect_call.dialect.name != ROLLING => self.decide_one(dialect_call, key, now)?,
+            (None, keys) => self.decide_several(dialect_call, keys, now)?,
         };
         match decided {
             Some(reply) => Ok(reply),
-            None => self.decide_shared(spoken, now),
+            None => self.decide_shared(dialect_call, now),
         }
     }
 
     /// Decides a call on the state that keys share for lack of memory. Limits that the keys of the call know are
     /// decided on the keys' own state, so that a call with a new limit does not bypass it.
-    fn decide_shared(&mut self, spoken: &DialectCall, times: Times) -> Result<Reply, Fault> {
-        let mut own = self.take_own(spoken, times)?;
-        let outcome = self.overflow.decide(spoken, times.now, &mut own);
+    fn decide_shared(&mut self, dialect_call: &DialectCall, times: ClockReadings) -> Result<DialectReply, Fault> {
+        let mut own = self.take_cells(dialect_call, times)?;
+        let outcome = self.overflow.decide(dialect_call, times.now, &mut own);
         let decision = outcome.as_ref().ok().and_then(|outcome| outcome.decision);
-        self.put_own(spoken, own, decision, times)?;
+        self.put_cells_back(dialect_call, own, decision, times)?;
         if outcome.is_ok() {
-            self.wrote = Wrote::Shared(self.overflow.bucket(spoken));
+            self.effect = CallEffect::Shared(self.overflow.bucket(dialect_call));
         }
         outcome.map(|outcome| outcome.reply)
     }
 
     /// Returns where the limits of a call are stored if its keys know them, one place for each limit.
-    fn places<'a>(&self, spoken: &'a DialectCall) -> Result<Vec<Own<'a>>, Fault> {
-        let limits = spoken.call.policy().limits();
-        match spoken.keys.as_slice() {
-            _ if spoken.call.usage_key().is_some() => Ok(Vec::new()),
-            [key] if spoken.dialect.name != ROLLING => {
-                let scope = spoken.scope();
-                let own = |limit: &Arc<Limit>| Own { key, scope: scope.clone(), limit: Arc::clone(limit) };
+    fn limit_locations<'a>(&self, dialect_call: &'a DialectCall) -> Result<Vec<LimitLocation<'a>>, Fault> {
+        let limits = dialect_call.call.policy().limits();
+        match dialect_call.keys.as_slice() {
+            _ if dialect_call.call.usage_key().is_some() => Ok(Vec::new()),
+            [key] if dialect_call.dialect.name != ROLLING => {
+                let scope = dialect_call.scope();
+                let own = |limit: &Arc<Limit>| LimitLocation { key, scope: scope.clone(), limit: Arc::clone(limit) };
                 Ok(limits.iter().map(own).collect())
             }
-            keys => rolling::places(keys, limits),
+            keys => rolling::limit_locations(keys, limits),
         }
     }
 
     /// Takes out the cells that the keys store for the limits of a call, `None` for a limit that its key does not know.
     /// Until a cell is put back, a fresh one is in its place.
-    fn take_own(&mut self, spoken: &DialectCall, times: Times) -> Result<Vec<Option<Cell>>, Fault> {
+    fn take_cells(&mut self, dialect_call: &DialectCall, times: ClockReadings) -> Result<Vec<Option<Cell>>, Fault> {
         let mut taken = Vec::new();
-        for Own { key, scope, limit } in self.places(spoken)? {
+        for LimitLocation { key, scope, limit } in self.limit_locations(dialect_call)? {
             let is_known = matches!(
-                self.table.get(spoken.db, key, times).map(|entry| &entry.value),
-                Some(Value::Limiter(limiter)) if limiter.knows(&scope, &limit, times.now)
+                self.table.get(dialect_call.db, key, times).map(|entry| &entry.value),
+                Some(KeyValue::Limiter(limiter)) if limiter.knows(&scope, &limit, times.now)
             );
             if !is_known {
                 taken.push(None);
                 continue;
             }
-            let cell = self.table.change(spoken.db, key, times, |entry| {
-                let Value::Limiter(limiter) = &mut entry.value else { return None };
+            let cell = self.table.change(dialect_call.db, key, times, |entry| {
+                let KeyValue::Limiter(limiter) = &mut entry.value else { return None };
                 let mut cell = std::mem::replace(limiter.part(&scope)?.state.find_mut(&limit)?, limit.fresh());
-                if spoken.may_charge() {
+                if dialect_call.may_charge() {
                     cell.thin();
                 }
                 Some(cell)
@@ -110,19 +112,19 @@ impl Keys {
     }
 
     /// Puts back the cells that were taken; if they were charged, they live as long as the convention says.
-    fn put_own(
+    fn put_cells_back(
         &mut self,
-        spoken: &DialectCall,
+        dialect_call: &DialectCall,
         taken: Vec<Option<Cell>>,
         decision: Option<Decision>,
-        times: Times,
+        times: ClockReadings,
     ) -> Result<(), Fault> {
         let now = times.now;
-        let ttl = decision.and_then(|decision| spoken.call.ttl(&decision, now));
-        for (Own { key, scope, limit }, cell) in self.places(spoken)?.into_iter().zip(taken) {
+        let ttl = decision.and_then(|decision| dialect_call.call.ttl(&decision, now));
+        for (LimitLocation { key, scope, limit }, cell) in self.limit_locations(dialect_call)?.into_iter().zip(taken) {
             let Some(cell) = cell else { continue };
-            self.table.change(spoken.db, key, times, |entry| {
-                let Value::Limiter(limiter) = &mut entry.value else { return };
+            self.table.change(dialect_call.db, key, times, |entry| {
+                let KeyValue::Limiter(limiter) = &mut entry.value else { return };
                 let Some(part) = limiter.part(&scope) else { return };
                 if let Some(held) = part.state.find_mut(&limit) {
                     *held = cell;
@@ -137,44 +139,54 @@ impl Keys {
     }
 
     /// Returns the changes of the latest call.
-    pub fn wrote(&self) -> Wrote {
-        self.wrote
+    pub fn call_effect(&self) -> CallEffect {
+        self.effect
+    }
+
+    /// Returns the same, once.
+    pub fn take_call_effect(&mut self) -> CallEffect {
+        std::mem::take(&mut self.effect)
     }
 
     /// Returns the states that a key of the first database stores for dialects, one for each scope.
-    pub fn states(&self, key: &[u8], now: impl Into<Times>) -> Vec<KeyState> {
+    pub fn states(&self, key: &[u8], now: impl Into<ClockReadings>) -> Vec<KeyState> {
         match self.table.get(0, key, now.into()).map(|entry| &entry.value) {
-            Some(Value::Limiter(limiter)) => limiter.parts.iter().map(|part| part.state.clone()).collect(),
+            Some(KeyValue::Limiter(limiter)) => limiter.parts.iter().map(|part| part.state.clone()).collect(),
             _ => Vec::new(),
         }
     }
 
     /// Decides a call on its one key. Returns `None` if there is no memory for new state.
-    fn decide_one(&mut self, spoken: &DialectCall, key: &[u8], times: Times) -> Result<Option<Reply>, Fault> {
-        let (db, scope, call, now) = (spoken.db, spoken.scope(), &spoken.call, times.now);
+    fn decide_one(
+        &mut self,
+        dialect_call: &DialectCall,
+        key: &[u8],
+        times: ClockReadings,
+    ) -> Result<Option<DialectReply>, Fault> {
+        let (db, scope, call, now) = (dialect_call.db, dialect_call.scope(), &dialect_call.call, times.now);
         let t = call.time(now)?;
-        let known = self.knows(db, key, &scope, spoken, times)?;
-        self.check_place(spoken, key, &scope, times, t)?;
+        let known = self.knows(db, key, &scope, dialect_call, times)?;
+        self.check_place(dialect_call, key, &scope, times, t)?;
         // The shared state may include what this key was charged.
-        let shared = if known { KeyState::default() } else { self.overflow.state_of(spoken, now) };
-        if !known && !self.table.has_room(spoken.new_bytes() + state_bytes(&shared), times) {
+        let shared = if known { KeyState::default() } else { self.overflow.state_of(dialect_call, now) };
+        if !known && !self.table.has_room(dialect_call.new_bytes() + state_bytes(&shared), times) {
             return Ok(None);
         }
         if !known && self.table.get(db, key, times).is_none() {
-            let mut part = Part { scope: scope.into(), state: shared, until: now };
+            let mut part = ScopeState { scope: scope.into(), state: shared, until: now };
             let outcome = run(call, &mut part, now, t)?;
             if outcome.decision.is_some_and(|decision| decision.charged > 0) {
-                self.wrote = Wrote::States;
+                self.effect = CallEffect::States;
                 let until = part.until;
-                let limiter = Box::new(Limiter { parts: vec![part] });
-                self.table.put(db, key, Entry::new(Value::Limiter(limiter), Some(until)));
+                let limiter = Box::new(LimiterState { parts: vec![part] });
+                self.table.put(db, key, KeyEntry::new(KeyValue::Limiter(limiter), Some(until)));
             }
             return Ok(Some(outcome.reply));
         }
-        let tight = spoken.may_charge()
+        let tight = dialect_call.may_charge()
             && self.table.get(db, key, times).is_some_and(|entry| self.table.lacks(2 * entry.value.bytes()));
         let done = self.table.change(db, key, times, |entry| {
-            let Value::Limiter(limiter) = &mut entry.value else { return Err(wrong_state()) };
+            let KeyValue::Limiter(limiter) = &mut entry.value else { return Err(not_limiter_state()) };
             let before = (entry.expires, limiter.outline(&scope));
             let is_new = limiter.part(&scope).is_none();
             let part = limiter.open(&scope, now)?;
@@ -190,7 +202,7 @@ impl Keys {
             // An expiry that a command has set stays until the key is written.
             let is_written =
                 outcome.as_ref().is_ok_and(|outcome| outcome.decision.is_none_or(|decision| decision.charged > 0));
-            let is_kept = |part: &Part| {
+            let is_kept = |part: &ScopeState| {
                 now <= part.until && !part.state.is_empty() && (is_written || !is_new || *part.scope != *scope)
             };
             limiter.parts.retain(is_kept);
@@ -204,9 +216,9 @@ impl Keys {
             let is_other = is_written || tight || was_ahead || before != (entry.expires, limiter.outline(&scope));
             Ok((outcome.reply, limiter.parts.is_empty(), is_other))
         });
-        let (reply, is_empty, is_other) = done.unwrap_or_else(|| Err(wrong_state()))?;
+        let (reply, is_empty, is_other) = done.unwrap_or_else(|| Err(not_limiter_state()))?;
         if is_other {
-            self.wrote = Wrote::States;
+            self.effect = CallEffect::States;
         }
         if is_empty {
             self.table.remove(db, key);
@@ -220,35 +232,37 @@ impl Keys {
         db: u8,
         key: &[u8],
         scope: &[u8],
-        spoken: &DialectCall,
-        now: Times,
+        dialect_call: &DialectCall,
+        now: ClockReadings,
     ) -> Result<bool, Fault> {
         let Some(entry) = self.table.get(db, key, now) else { return Ok(false) };
-        let Value::Limiter(limiter) = &entry.value else { return Err(wrong_state()) };
-        Ok(spoken.call.policy().limits().iter().all(|limit| limiter.knows(scope, limit, now.now)))
+        let KeyValue::Limiter(limiter) = &entry.value else { return Err(not_limiter_state()) };
+        Ok(dialect_call.call.policy().limits().iter().all(|limit| limiter.knows(scope, limit, now.now)))
     }
 
     /// Refuses a call for which its key has no room: a key drops no state for what callers bring.
     pub(super) fn check_place(
         &self,
-        spoken: &DialectCall,
+        dialect_call: &DialectCall,
         key: &[u8],
         scope: &[u8],
-        times: Times,
+        times: ClockReadings,
         t: Timestamp,
     ) -> Result<(), Fault> {
         let now = times.now;
-        let entry = self.table.get(spoken.db, key, times).map(|entry| &entry.value);
-        let (Some(Value::Limiter(limiter)), Action::Check(_)) = (entry, spoken.call.action()) else { return Ok(()) };
+        let entry = self.table.get(dialect_call.db, key, times).map(|entry| &entry.value);
+        let (Some(KeyValue::Limiter(limiter)), Action::Check(_)) = (entry, dialect_call.call.action()) else {
+            return Ok(());
+        };
         match limiter.parts.iter().find(|part| *part.scope == *scope && now <= part.until) {
-            Some(part) => Ok(part.state.check_place_for(spoken.call.policy(), t)?),
+            Some(part) => Ok(part.state.check_place_for(dialect_call.call.policy(), t)?),
             None => limiter.check_place(scope, now),
         }
     }
 }
 
 /// The place of a call's limit, if its key knows the limit.
-pub(super) struct Own<'a> {
+pub(super) struct LimitLocation<'a> {
     pub(super) key: &'a [u8],
     pub(super) scope: Vec<u8>,
     pub(super) limit: Arc<Limit>,
@@ -259,7 +273,7 @@ pub(super) fn is_ahead(state: &KeyState, t: Timestamp) -> bool {
     state.each().any(|(_, cell)| cell.latest() > t)
 }
 
-impl Limiter {
+impl LimiterState {
     /// Returns what a call may change even if it charges nothing: the number of scopes, how long this scope lives and
     /// how many limits it stores.
     fn outline(&self, scope: &[u8]) -> (usize, Option<(Timestamp, usize)>) {
@@ -276,25 +290,25 @@ impl Limiter {
     /// Checks that there is room for a scope.
     pub(super) fn check_place(&self, scope: &[u8], now: Timestamp) -> Result<(), Fault> {
         let others = self.parts.iter().filter(|part| now <= part.until && *part.scope != *scope).count();
-        if others < MAX_PARTS {
+        if others < MAX_SCOPES {
             return Ok(());
         }
         Err(Fault::wrong(format!(
-            "key: expected at most {MAX_PARTS} namespaces and clocks remembered for a key, found {}; use fewer on a key \
+            "key: expected at most {MAX_SCOPES} namespaces and clocks remembered for a key, found {}; use fewer on a key \
              or wait until they expire",
             others + 1
         )))
     }
 
     /// Returns the state of a scope, which begins now if there was none.
-    pub(super) fn open(&mut self, scope: &[u8], now: Timestamp) -> Result<&mut Part, Fault> {
+    pub(super) fn open(&mut self, scope: &[u8], now: Timestamp) -> Result<&mut ScopeState, Fault> {
         let place = match self.parts.iter().position(|part| *part.scope == *scope) {
             Some(place) => place,
             None => {
                 self.check_place(scope, now)?;
                 self.parts.retain(|part| now <= part.until);
                 self.parts.reserve_exact(1);
-                self.parts.push(Part { scope: scope.into(), state: KeyState::default(), until: now });
+                self.parts.push(ScopeState { scope: scope.into(), state: KeyState::default(), until: now });
                 self.parts.len() - 1
             }
         };
@@ -303,12 +317,12 @@ impl Limiter {
 }
 
 /// Decides a call on the state of its scope, and keeps that state for as long as the convention says.
-fn run(call: &Call, part: &mut Part, now: Timestamp, t: Timestamp) -> Result<Outcome, Fault> {
+fn run(call: &ParsedCall, part: &mut ScopeState, now: Timestamp, t: Timestamp) -> Result<DialectOutcome, Fault> {
     if part.until < now {
         part.state = KeyState::default();
     }
     let cells = part.state.cells_of(call.policy(), t);
-    let outcome = call.run_on(cells, &mut Usage::default(), t);
+    let outcome = call.run_on(cells, &mut ApiCounterUsage::default(), t);
     part.state.settle();
     let outcome = outcome?;
     let others = part.state.each().count() > call.policy().limits().len();
@@ -322,21 +336,21 @@ fn run(call: &Call, part: &mut Part, now: Timestamp, t: Timestamp) -> Result<Out
     Ok(outcome)
 }
 
-impl Part {
+impl ScopeState {
     /// Keeps the state for as long as the convention says, or longer if it holds the state of other calls.
-    fn keep(&mut self, call: &Call, decision: &Decision, others: bool, now: Timestamp, t: Timestamp) {
+    fn keep(&mut self, call: &ParsedCall, decision: &Decision, others: bool, now: Timestamp, t: Timestamp) {
         let Some(ttl) = call.ttl(decision, now) else { return };
         let own = now.plus(ttl);
         self.until = match call.clock() {
             _ if !others => own,
-            Clock::Home => own.max(now.plus(self.state.expires_after(t))),
-            Clock::Caller(_) => own.max(self.until),
+            CallClock::Home => own.max(now.plus(self.state.expires_after(t))),
+            CallClock::Caller(_) => own.max(self.until),
         };
     }
 }
 
 /// Returns the error for a key whose value is not limiter state.
-pub(super) fn wrong_state() -> Fault {
+pub(super) fn not_limiter_state() -> Fault {
     let text = "Operation against a key holding the wrong kind of value: expected a state of tollgate";
-    Fault::new(Code::WrongType, text)
+    Fault::new(FaultCode::WrongType, text)
 }

@@ -27,31 +27,31 @@ impl FrontEnd {
 
 /// An action, done or attempted.
 #[derive(Clone, Copy, Debug)]
-pub struct Event<'a> {
-    /// The kind of event.
-    pub what: What,
-    /// Who caused it.
-    pub by: &'a By,
+pub struct AuditEvent<'a> {
+    /// The kind of action.
+    pub action: AuditAction,
+    /// The originator of the action.
+    pub actor: &'a AuditActor,
     /// The policy's name, or its text if it has no name; empty if the event is not about a policy.
     pub policy: &'a str,
     /// The key that the event is about.
     pub key: Option<&'a [u8]>,
     /// Whether the action was done.
-    pub outcome: Outcome<'a>,
+    pub outcome: AuditOutcome<'a>,
     /// More details, in words; may be empty.
     pub detail: &'a str,
 }
 
-impl<'a> Event<'a> {
+impl<'a> AuditEvent<'a> {
     /// Returns an event caused by the server itself.
-    pub fn of_server(what: What, outcome: Outcome<'a>) -> Self {
-        Self { what, by: &By::SERVER, policy: "", key: None, outcome, detail: "" }
+    pub fn of_server(action: AuditAction, outcome: AuditOutcome<'a>) -> Self {
+        Self { action, actor: &AuditActor::SERVER, policy: "", key: None, outcome, detail: "" }
     }
 }
 
-/// The kind of an event.
+/// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum AuditAction {
     /// The state of a key was reset under a policy, or the state of a limiter of another convention was removed.
     Reset,
     /// All keys of one database, or of all databases, were removed.
@@ -78,7 +78,7 @@ pub enum What {
     Lost,
 }
 
-impl What {
+impl AuditAction {
     /// Returns its name in the audit log.
     pub const fn name(self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ impl What {
 
 /// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'a> {
+pub enum AuditOutcome<'a> {
     /// It was done.
     Done,
     /// The caller lacks permission, or the request is invalid: the reason.
@@ -137,16 +137,16 @@ pub enum Outcome<'a> {
 
 /// The originator of an action: who, and from where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct By {
+pub struct AuditActor {
     /// The caller.
-    pub who: Who,
+    pub identity: CallerIdentity,
     /// Where the request came from; `None` for actions of the server itself.
-    pub place: Option<Place>,
+    pub origin: Option<RequestOrigin>,
 }
 
 /// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RequestOrigin {
     /// The protocol.
     pub front: FrontEnd,
     /// The other end of the connection.
@@ -155,43 +155,43 @@ pub struct Place {
     pub client: Option<IpAddr>,
 }
 
-impl By {
+impl AuditActor {
     /// The server itself.
-    pub const SERVER: Self = Self { who: Who::Server, place: None };
+    pub const SERVER: Self = Self { identity: CallerIdentity::Server, origin: None };
 
     /// Returns the caller of a connection.
-    pub fn new(who: Who, front: FrontEnd, peer: SocketAddr, client: Option<IpAddr>) -> Self {
-        Self { who, place: Some(Place { front, peer, client }) }
+    pub fn new(identity: CallerIdentity, front: FrontEnd, peer: SocketAddr, client: Option<IpAddr>) -> Self {
+        Self { identity, origin: Some(RequestOrigin { front, peer, client }) }
     }
 }
 
 /// The identity of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum CallerIdentity {
     /// The caller showed the token of that name.
     Token(Arc<str>),
     /// The caller showed an unknown token.
-    WrongToken,
+    UnknownToken,
     /// The caller showed no token, on the same machine, where some actions need none.
     Loopback,
     /// The caller showed no token, on a server without authentication.
-    Everybody,
+    AuthDisabled,
     /// The caller showed no token, where one is needed.
-    Nobody,
+    NoToken,
     /// The server itself.
     Server,
 }
 
-impl Who {
+impl CallerIdentity {
     /// Returns the caller in words, and the name of a token apart from them, so that no token name can pass for another
     /// caller.
     pub(super) fn name(&self) -> (&'static str, Option<&str>) {
         match self {
             Self::Token(name) => ("token", Some(name)),
-            Self::WrongToken => ("a token that is not known", None),
+            Self::UnknownToken => ("a token that is not known", None),
             Self::Loopback => ("loopback without a token", None),
-            Self::Everybody => ("everybody: --insecure-no-auth", None),
-            Self::Nobody => ("without a token", None),
+            Self::AuthDisabled => ("everybody: --insecure-no-auth", None),
+            Self::NoToken => ("without a token", None),
             Self::Server => ("the server", None),
         }
     }

@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::{Event, Outcome, What, line};
-use crate::log::Log;
+use super::{AuditAction, AuditEvent, AuditOutcome, line};
+use crate::log::ServerLog;
 
 /// The most lines that wait to be written.
 pub(super) const WAITING: usize = 1_024;
@@ -19,125 +19,127 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// The queue of lines, and the signal that the thread that writes them has ended.
 #[derive(Debug)]
-pub(super) struct Out {
-    orders: Option<SyncSender<Order>>,
-    pub(super) shared: Arc<Counts>,
+pub(super) struct AuditQueue {
+    commands: Option<SyncSender<AuditCommand>>,
+    pub(super) counters: Arc<AuditCounters>,
     done: Mutex<Receiver<()>>,
 }
 
 /// A command for the thread.
 #[derive(Debug)]
-enum Order {
+enum AuditCommand {
     Line(String),
     /// Checks whether the file should be reopened, or lost lines reported.
-    Look,
+    Check,
 }
 
+/// The counts of lines, and the request to reopen the file; shared by the queue and the thread.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct AuditCounters {
     pub(super) written: AtomicU64,
     pub(super) lost: AtomicU64,
     /// Of the lost ones, those that no line has reported yet.
-    untold: AtomicU64,
+    unreported: AtomicU64,
     reopen: AtomicBool,
 }
 
-impl Out {
-    pub(super) fn new(path: PathBuf, log: Arc<Log>) -> io::Result<Self> {
+impl AuditQueue {
+    pub(super) fn new(path: PathBuf, log: Arc<ServerLog>) -> io::Result<Self> {
         let file = open(&path)?;
         Self::to(file, path, log)
     }
 
     /// Writes to `file`, until it is reopened at `path`.
-    pub(super) fn to(file: impl Write + Send + 'static, path: PathBuf, log: Arc<Log>) -> io::Result<Self> {
+    pub(super) fn to(file: impl Write + Send + 'static, path: PathBuf, log: Arc<ServerLog>) -> io::Result<Self> {
         let file: Box<dyn Write + Send> = Box::new(file);
-        let (orders, waiting) = sync_channel(WAITING);
+        let (commands, waiting) = sync_channel(WAITING);
         let (ended, done) = sync_channel::<()>(1);
-        let shared = Arc::<Counts>::default();
-        let mut writer = Writer { path, file, torn: false, shared: Arc::clone(&shared), log };
+        let counters = Arc::<AuditCounters>::default();
+        let mut writer = AuditWriter { path, file, torn: false, counters: Arc::clone(&counters), log };
         std::thread::Builder::new().name("tollgate-audit".to_owned()).spawn(move || {
-            for order in waiting {
-                writer.obey(order);
+            for command in waiting {
+                writer.execute(command);
             }
             drop(ended);
         })?;
-        Ok(Self { orders: Some(orders), shared, done: Mutex::new(done) })
+        Ok(Self { commands: Some(commands), counters, done: Mutex::new(done) })
     }
 
     /// Puts a line in the queue, or counts it as lost.
     pub(super) fn put(&self, line: String) {
-        let taken = self.orders.as_ref().is_some_and(|orders| orders.try_send(Order::Line(line)).is_ok());
+        let taken = self.commands.as_ref().is_some_and(|commands| commands.try_send(AuditCommand::Line(line)).is_ok());
         if !taken {
-            self.shared.lose();
+            self.counters.lose();
         }
     }
 
-    pub(super) fn second(&self) {
-        if self.shared.untold.load(Ordering::Relaxed) > 0 || self.shared.reopen.load(Ordering::Relaxed) {
-            self.look();
+    pub(super) fn begin_second(&self) {
+        if self.counters.unreported.load(Ordering::Relaxed) > 0 || self.counters.reopen.load(Ordering::Relaxed) {
+            self.wake();
         }
     }
 
     pub(super) fn reopen(&self) {
-        self.shared.reopen.store(true, Ordering::Relaxed);
-        self.look();
+        self.counters.reopen.store(true, Ordering::Relaxed);
+        self.wake();
     }
 
     /// Wakes the thread. If the queue is full, the next line makes it check too.
-    fn look(&self) {
-        self.orders.as_ref().inspect(|orders| drop(orders.try_send(Order::Look)));
+    fn wake(&self) {
+        self.commands.as_ref().inspect(|commands| drop(commands.try_send(AuditCommand::Check)));
     }
 
     pub(super) fn counts(&self) -> (u64, u64) {
-        (self.shared.written.load(Ordering::Relaxed), self.shared.lost.load(Ordering::Relaxed))
+        (self.counters.written.load(Ordering::Relaxed), self.counters.lost.load(Ordering::Relaxed))
     }
 }
 
 /// Waits until the last lines are written, unless the disk does not respond.
-impl Drop for Out {
+impl Drop for AuditQueue {
     fn drop(&mut self) {
-        self.orders = None;
+        self.commands = None;
         let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _ = done.recv_timeout(LAST);
     }
 }
 
-impl Counts {
+impl AuditCounters {
     fn lose(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
-        self.untold.fetch_add(1, Ordering::Relaxed);
+        self.unreported.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-struct Writer {
+/// What the thread writes with.
+struct AuditWriter {
     path: PathBuf,
     file: Box<dyn Write + Send>,
     /// Whether the last line may be incomplete.
     torn: bool,
-    shared: Arc<Counts>,
-    log: Arc<Log>,
+    counters: Arc<AuditCounters>,
+    log: Arc<ServerLog>,
 }
 
-impl Writer {
-    fn obey(&mut self, order: Order) {
-        if self.shared.reopen.swap(false, Ordering::Relaxed) {
+impl AuditWriter {
+    fn execute(&mut self, command: AuditCommand) {
+        if self.counters.reopen.swap(false, Ordering::Relaxed) {
             match open(&self.path) {
                 Ok(file) => (self.file, self.torn) = (Box::new(file), false),
                 Err(error) => self.log.error("audit_kept", &[("file", &self.path.display()), ("because", &error)]),
             }
         }
-        let lost = self.shared.untold.swap(0, Ordering::Relaxed);
+        let lost = self.counters.unreported.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let detail = format!("{lost} lines are lost: they came faster than they could be written");
-            let event = Event { detail: &detail, ..Event::of_server(What::Lost, Outcome::Done) };
+            let event = AuditEvent { detail: &detail, ..AuditEvent::of_server(AuditAction::Lost, AuditOutcome::Done) };
             if !self.write(&line::json(&event, None, false, SystemTime::now())) {
-                self.shared.untold.fetch_add(lost, Ordering::Relaxed);
+                self.counters.unreported.fetch_add(lost, Ordering::Relaxed);
             }
         }
-        if let Order::Line(line) = order
+        if let AuditCommand::Line(line) = command
             && !self.write(&line)
         {
-            self.shared.lose();
+            self.counters.lose();
         }
     }
 
@@ -146,7 +148,7 @@ impl Writer {
         match self.file.write_all(text.as_bytes()) {
             Ok(()) => {
                 self.torn = false;
-                self.shared.written.fetch_add(1, Ordering::Relaxed);
+                self.counters.written.fetch_add(1, Ordering::Relaxed);
                 true
             }
             Err(error) => {

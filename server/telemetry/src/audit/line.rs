@@ -6,26 +6,26 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Event, Outcome};
-use crate::log::{Log, json as quoted, micros};
+use super::{AuditEvent, AuditOutcome};
+use crate::log::{ServerLog, json as quoted, micros};
 
 /// Returns the line for the file, with its line end.
-pub(super) fn json(event: &Event<'_>, hash: Option<&str>, keys: bool, now: SystemTime) -> String {
+pub(super) fn json(event: &AuditEvent<'_>, hash: Option<&str>, keys: bool, now: SystemTime) -> String {
     let at_us = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
     let mut line = format!("{{\"at\":{},\"at_us\":{at_us}", quoted(&micros(now)));
     let mut put = |name: &str, value: &str| {
         let _ = write!(line, ",{}:{}", quoted(name), quoted(value));
     };
-    put("what", event.what.name());
-    let (who, token) = event.by.who.name();
+    put("what", event.action.name());
+    let (who, token) = event.actor.identity.name();
     put("who", who);
     if let Some(token) = token {
         put("token", token);
     }
-    if let Some(place) = &event.by.place {
-        put("front", place.front.name());
-        put("peer", &place.peer.to_string());
-        if let Some(client) = place.client {
+    if let Some(origin) = &event.actor.origin {
+        put("front", origin.front.name());
+        put("peer", &origin.peer.to_string());
+        if let Some(client) = origin.client {
             put("client", &client.to_string());
         }
     }
@@ -53,30 +53,30 @@ pub(super) fn json(event: &Event<'_>, hash: Option<&str>, keys: bool, now: Syste
     line
 }
 
-fn outcome<'a>(outcome: Outcome<'a>) -> (&'static str, &'a str) {
+fn outcome<'a>(outcome: AuditOutcome<'a>) -> (&'static str, &'a str) {
     match outcome {
-        Outcome::Done => ("done", ""),
-        Outcome::Refused(because) => ("refused", because),
-        Outcome::Failed(because) => ("failed", because),
+        AuditOutcome::Done => ("done", ""),
+        AuditOutcome::Refused(because) => ("refused", because),
+        AuditOutcome::Failed(because) => ("failed", because),
     }
 }
 
 /// Writes the line for the log, in which keys are always hashed, even if the file contains them.
-pub(super) fn log(log: &Log, event: &Event<'_>, hash: Option<&str>) {
-    let (who, token) = event.by.who.name();
+pub(super) fn log(log: &ServerLog, event: &AuditEvent<'_>, hash: Option<&str>) {
+    let (who, token) = event.actor.identity.name();
     let who = token.map_or_else(|| who.to_owned(), |token| format!("{who} {token}"));
-    let place = event.by.place;
-    let from = match place.map(|place| (place.peer, place.client)) {
+    let origin = event.actor.origin;
+    let from = match origin.map(|origin| (origin.peer, origin.client)) {
         None => String::new(),
         Some((peer, None)) => peer.to_string(),
         Some((peer, Some(client))) => format!("{client} through {peer}"),
     };
-    let front = place.map_or("", |place| place.front.name());
+    let front = origin.map_or("", |origin| origin.front.name());
     let (outcome, because) = outcome(event.outcome);
     log.info(
-        event.what.event(),
+        event.action.event(),
         &[
-            ("what", &event.what.name()),
+            ("what", &event.action.name()),
             ("who", &who),
             ("from", &from),
             ("front", &front),

@@ -3,7 +3,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `event.rs` | an event: what, who, from where, on what, with what outcome |
+//! | `event.rs` | an event: action, actor, policy and key, outcome |
 //! | `line.rs` | an event as a line |
 //! | `file.rs` | the file: written by a thread of its own, reopened on request |
 //! | `mod.rs` | the audit log, and how many refused attempts it writes |
@@ -24,10 +24,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-pub use event::{By, Event, FrontEnd, Outcome, Place, What, Who};
-use file::Out;
+pub use event::{AuditAction, AuditActor, AuditEvent, AuditOutcome, CallerIdentity, FrontEnd, RequestOrigin};
+use file::AuditQueue;
 
-use crate::log::Log;
+use crate::log::ServerLog;
 
 /// The most refused attempts that are written in a second.
 const REFUSED: u64 = 10;
@@ -44,9 +44,9 @@ pub struct AuditFile {
 /// The audit log of a server.
 #[derive(Debug, Default)]
 pub struct Audit {
-    out: Option<Out>,
+    queue: Option<AuditQueue>,
     keys: bool,
-    log: Arc<Log>,
+    log: Arc<ServerLog>,
     /// Refused attempts that were written in this second, and those that were not.
     refused: AtomicU64,
     left_out: AtomicU64,
@@ -54,49 +54,53 @@ pub struct Audit {
 
 impl Audit {
     /// Returns an audit log that writes to the log, and to a file if one is given.
-    pub fn new(file: Option<AuditFile>, log: Arc<Log>) -> std::io::Result<Self> {
+    pub fn new(file: Option<AuditFile>, log: Arc<ServerLog>) -> std::io::Result<Self> {
         let keys = file.as_ref().is_some_and(|file| file.keys);
-        let out = file.map(|file| Out::new(file.path, Arc::clone(&log))).transpose()?;
-        Ok(Self { out, keys, log, ..Self::default() })
+        let queue = file.map(|file| AuditQueue::new(file.path, Arc::clone(&log))).transpose()?;
+        Ok(Self { queue, keys, log, ..Self::default() })
     }
 
-    /// Writes an event. It never waits.
-    pub fn tell(&self, event: &Event<'_>) {
-        if matches!(event.outcome, Outcome::Refused(_)) && self.refused.fetch_add(1, Ordering::Relaxed) >= REFUSED {
+    /// Records an event. It never waits.
+    pub fn record(&self, event: &AuditEvent<'_>) {
+        if matches!(event.outcome, AuditOutcome::Refused(_)) && self.refused.fetch_add(1, Ordering::Relaxed) >= REFUSED
+        {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let hash = event.key.map(|key| self.log.hash(key));
-        if !event.what.is_logged() {
+        if !event.action.is_logged() {
             line::log(&self.log, event, hash.as_deref());
         }
-        if let Some(out) = &self.out {
-            out.put(line::json(event, hash.as_deref(), self.keys, SystemTime::now()));
+        if let Some(queue) = &self.queue {
+            queue.put(line::json(event, hash.as_deref(), self.keys, SystemTime::now()));
         }
     }
 
     /// Begins a new second: refused attempts may be written again, and those left out or lost are reported.
-    pub fn second(&self) {
+    pub fn begin_second(&self) {
         self.refused.store(0, Ordering::Relaxed);
         let left_out = self.left_out.swap(0, Ordering::Relaxed);
         if left_out > 0 {
             let detail = format!("{left_out} refused attempts of the last second are not written one by one");
-            self.tell(&Event { detail: &detail, ..Event::of_server(What::LeftOut, Outcome::Done) });
+            self.record(&AuditEvent {
+                detail: &detail,
+                ..AuditEvent::of_server(AuditAction::LeftOut, AuditOutcome::Done)
+            });
         }
-        if let Some(out) = &self.out {
-            out.second();
+        if let Some(queue) = &self.queue {
+            queue.begin_second();
         }
     }
 
     /// Reopens the file, so that a file that was moved away is no longer written to.
     pub fn reopen(&self) {
-        if let Some(out) = &self.out {
-            out.reopen();
+        if let Some(queue) = &self.queue {
+            queue.reopen();
         }
     }
 
     /// Returns the number of lines written to the file so far, and of lines lost.
     pub fn counts(&self) -> (u64, u64) {
-        self.out.as_ref().map_or((0, 0), Out::counts)
+        self.queue.as_ref().map_or((0, 0), AuditQueue::counts)
     }
 }

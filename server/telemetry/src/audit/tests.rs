@@ -8,15 +8,15 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::*;
-use crate::log::LogForm;
+use crate::log::LogFormat;
 
 /// The time after which a test that still waits has failed.
 const HANGS: Duration = Duration::from_secs(30);
 
 /// A directory for one test, removed with it.
-struct Folder(PathBuf);
+struct AuditFolder(PathBuf);
 
-impl Folder {
+impl AuditFolder {
     fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -35,31 +35,38 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for AuditFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-fn audit(folder: &Folder, keys: bool) -> Audit {
+fn audit(folder: &AuditFolder, keys: bool) -> Audit {
     Audit::new(Some(AuditFile { path: folder.path(), keys }), Arc::default()).unwrap()
 }
 
-fn by(who: Who, client: Option<&str>) -> By {
+fn actor(identity: CallerIdentity, client: Option<&str>) -> AuditActor {
     let peer: SocketAddr = "192.0.2.7:5000".parse().unwrap();
-    By::new(who, FrontEnd::Http, peer, client.map(|client| client.parse().unwrap()))
+    AuditActor::new(identity, FrontEnd::Http, peer, client.map(|client| client.parse().unwrap()))
 }
 
 #[test]
 fn an_event_is_one_line_of_json_whatever_it_holds() {
-    let folder = Folder::new();
+    let folder = AuditFolder::new();
     let audit = audit(&folder, true);
-    let by = by(Who::Token("billing".into()), Some("203.0.113.9"));
+    let actor = actor(CallerIdentity::Token("billing".into()), Some("203.0.113.9"));
     let evil = "a\n{\"what\":\"stop\"}\r\u{1b}[2J\u{9b}\u{2028}\"\\";
     let keys: [&[u8]; 2] = [evil.as_bytes(), b"\xff\xfe\n"];
     for key in keys {
-        let outcome = Outcome::Failed(evil);
-        audit.tell(&Event { what: What::Reset, by: &by, policy: evil, key: Some(key), outcome, detail: evil });
+        let outcome = AuditOutcome::Failed(evil);
+        audit.record(&AuditEvent {
+            action: AuditAction::Reset,
+            actor: &actor,
+            policy: evil,
+            key: Some(key),
+            outcome,
+            detail: evil,
+        });
     }
     drop(audit);
     let text = fs::read_to_string(folder.path()).unwrap();
@@ -90,11 +97,11 @@ fn an_event_is_one_line_of_json_whatever_it_holds() {
 
 #[test]
 fn keys_are_hashed_unless_they_are_asked_for() {
-    let folder = Folder::new();
+    let folder = AuditFolder::new();
     let audit = audit(&folder, false);
     for key in [b"user:42", b"user:42", b"user:43"] {
-        let event = Event { key: Some(key), ..Event::of_server(What::BanBegan, Outcome::Done) };
-        audit.tell(&event);
+        let event = AuditEvent { key: Some(key), ..AuditEvent::of_server(AuditAction::BanBegan, AuditOutcome::Done) };
+        audit.record(&event);
     }
     drop(audit);
     let text = fs::read_to_string(folder.path()).unwrap();
@@ -107,21 +114,22 @@ fn keys_are_hashed_unless_they_are_asked_for() {
 
 #[test]
 fn of_refused_attempts_some_are_written_and_the_others_counted() {
-    let folder = Folder::new();
+    let folder = AuditFolder::new();
     let audit = audit(&folder, false);
-    let by = by(Who::Nobody, None);
-    let refused = Event { by: &by, ..Event::of_server(What::Reset, Outcome::Refused("no")) };
-    let done = Event { by: &by, ..Event::of_server(What::Reset, Outcome::Done) };
+    let actor = actor(CallerIdentity::NoToken, None);
+    let refused =
+        AuditEvent { actor: &actor, ..AuditEvent::of_server(AuditAction::Reset, AuditOutcome::Refused("no")) };
+    let done = AuditEvent { actor: &actor, ..AuditEvent::of_server(AuditAction::Reset, AuditOutcome::Done) };
     for _ in 0..REFUSED + 90 {
-        audit.tell(&refused);
+        audit.record(&refused);
     }
-    // Actions that were done are never left out.
+    // Actions that were done are never left queue.
     for _ in 0..30 {
-        audit.tell(&done);
+        audit.record(&done);
     }
-    audit.second();
-    audit.second();
-    audit.tell(&refused);
+    audit.begin_second();
+    audit.begin_second();
+    audit.record(&refused);
     drop(audit);
     let lines = folder.lines();
     let count = |what: &str, outcome: &str| {
@@ -134,7 +142,7 @@ fn of_refused_attempts_some_are_written_and_the_others_counted() {
 
 #[test]
 fn the_file_is_its_owners_and_no_link_is_followed() {
-    let folder = Folder::new();
+    let folder = AuditFolder::new();
     drop(audit(&folder, false));
     assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o600);
     let open = |path: PathBuf| Audit::new(Some(AuditFile { path, keys: false }), Arc::default());
@@ -150,22 +158,22 @@ fn the_file_is_its_owners_and_no_link_is_followed() {
 
 #[test]
 fn a_full_disk_loses_lines_and_says_how_many() {
-    let (log, said) = Log::to_channel(LogForm::Text);
-    let folder = Folder::new();
+    let (log, said) = ServerLog::to_channel(LogFormat::Text);
+    let folder = AuditFolder::new();
     // A device that is always full, until the file is reopened.
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let out = file::Out::to(full, folder.path(), Arc::new(log)).unwrap();
+    let queue = file::AuditQueue::to(full, folder.path(), Arc::new(log)).unwrap();
     for number in 0..3 {
-        out.put(format!("{{\"number\":{number}}}\n"));
+        queue.put(format!("{{\"number\":{number}}}\n"));
     }
     let read = |said: &std::sync::mpsc::Receiver<String>| said.recv_timeout(HANGS).unwrap();
     // The first line, and then, with each of the others, a report of lost lines.
     let said: Vec<String> = (0..1 + 2 + 2).map(|_| read(&said)).collect();
     assert!(said.iter().all(|line| line.contains("error audit_failed")), "{said:?}");
-    out.reopen();
-    out.put("{\"number\":3}\n".to_owned());
-    let counts = Arc::clone(&out.shared);
-    drop(out);
+    queue.reopen();
+    queue.put("{\"number\":3}\n".to_owned());
+    let counts = Arc::clone(&queue.counters);
+    drop(queue);
     let lines = folder.lines();
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0]["detail"].as_str().unwrap().starts_with("3 lines are lost"), "{lines:?}");
@@ -175,19 +183,19 @@ fn a_full_disk_loses_lines_and_says_how_many() {
 
 #[test]
 fn a_queue_that_is_full_loses_lines_and_says_how_many() {
-    let folder = Folder::new();
+    let folder = AuditFolder::new();
     let file = fs::OpenOptions::new().append(true).create(true).open(folder.path()).unwrap();
     let (go, waits) = channel();
-    let out = file::Out::to(Stuck { file, waits }, folder.path(), Arc::default()).unwrap();
+    let queue = file::AuditQueue::to(StuckFile { file, waits }, folder.path(), Arc::default()).unwrap();
     let most = 20 * file::WAITING;
     for _ in 0..most {
-        out.put("{\"number\":0}\n".to_owned());
+        queue.put("{\"number\":0}\n".to_owned());
     }
-    let lost = out.counts().1;
+    let lost = queue.counts().1;
     assert!(lost >= (most - file::WAITING - 1) as u64, "the queue is bounded: {lost}");
     // The writers did not wait; now the disk responds.
     drop(go);
-    drop(out);
+    drop(queue);
     let lines = folder.lines();
     let told: u64 = lines.iter().filter(|line| line["what"] == "lost").map(|line| first_number(&line["detail"])).sum();
     let written = lines.iter().filter(|line| line["number"] == 0).count() as u64;
@@ -195,12 +203,12 @@ fn a_queue_that_is_full_loses_lines_and_says_how_many() {
 }
 
 /// A disk that does not respond until the other end is dropped.
-struct Stuck {
+struct StuckFile {
     file: fs::File,
     waits: Receiver<()>,
 }
 
-impl std::io::Write for Stuck {
+impl std::io::Write for StuckFile {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let _ = self.waits.recv_timeout(HANGS);
         self.file.write(bytes)

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Fields, LogForm};
+use super::{LogFields, LogFormat};
 
 /// Returns the line of an event.
-pub(super) fn line(form: LogForm, now: SystemTime, level: &str, event: &str, fields: Fields<'_>) -> String {
+pub(super) fn line(format: LogFormat, now: SystemTime, level: &str, event: &str, fields: LogFields<'_>) -> String {
     let mut line = String::with_capacity(128);
     let at = moment(now);
-    match form {
-        LogForm::Json => {
+    match format {
+        LogFormat::Json => {
             line.push_str("{\"time\":");
             line.push_str(&json(&at));
             for (name, value) in [("level", level), ("event", event)] {
@@ -21,7 +21,7 @@ pub(super) fn line(form: LogForm, now: SystemTime, level: &str, event: &str, fie
             }
             line.push('}');
         }
-        LogForm::Text | LogForm::Off => {
+        LogFormat::Text | LogFormat::Off => {
             line.push_str(&at);
             for word in [level, event] {
                 line.push(' ');
@@ -130,11 +130,11 @@ mod tests {
     #[test]
     fn values_stay_on_their_line() {
         let evil = "a\nb\x1b[2J\"c\\ \u{9b}";
-        let fields: Fields<'_> = &[("plain", &"5/min"), ("evil", &evil), ("none", &"")];
-        let said = line(LogForm::Text, UNIX_EPOCH, "info", "event", fields);
+        let fields: LogFields<'_> = &[("plain", &"5/min"), ("evil", &evil), ("none", &"")];
+        let said = line(LogFormat::Text, UNIX_EPOCH, "info", "event", fields);
         let expected = r#"info event plain=5/min evil="a\nb\u{1b}[2J\"c\\ \u{9b}" none="""#;
         assert_eq!(said, format!("1970-01-01T00:00:00.000Z {expected}\n"));
-        let said = line(LogForm::Json, UNIX_EPOCH, "info", "event", fields);
+        let said = line(LogFormat::Json, UNIX_EPOCH, "info", "event", fields);
         assert!(!said.trim_end().contains(|char: char| char.is_control()), "{said:?}");
         let document: serde_json::Value = serde_json::from_str(&said).unwrap();
         assert_eq!((&document["event"], &document["evil"]), (&"event".into(), &evil.into()));

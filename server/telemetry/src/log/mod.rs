@@ -33,7 +33,7 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// The format of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogForm {
+pub enum LogFormat {
     /// `TIME LEVEL EVENT name=value …`
     Text,
     /// One JSON document for each line.
@@ -45,7 +45,7 @@ pub enum LogForm {
 
 /// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LogLevel {
     /// Something happened as it should.
     Info,
     /// Something needs attention.
@@ -54,7 +54,7 @@ pub enum Level {
     Error,
 }
 
-impl Level {
+impl LogLevel {
     const fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -65,14 +65,14 @@ impl Level {
 }
 
 /// The fields of a line besides its event.
-pub type Fields<'a> = &'a [(&'static str, &'a dyn Display)];
+pub type LogFields<'a> = &'a [(&'static str, &'a dyn Display)];
 
 /// The log of a server.
 #[derive(Debug, Default)]
-pub struct Log {
-    form: LogForm,
-    out: Option<Out>,
-    events: Mutex<HashMap<&'static str, Flow>>,
+pub struct ServerLog {
+    format: LogFormat,
+    queue: Option<LogQueue>,
+    events: Mutex<HashMap<&'static str, EventLineCounts>>,
     /// Whether a refusal may still be written in this second.
     refusal: AtomicBool,
     refusals_left_out: AtomicU64,
@@ -81,22 +81,22 @@ pub struct Log {
 
 /// The queue of lines, and the signal that the thread that writes them has ended.
 #[derive(Debug)]
-struct Out {
+struct LogQueue {
     lines: Option<SyncSender<String>>,
     done: Mutex<Receiver<()>>,
 }
 
 /// The lines of one event in this second.
 #[derive(Debug, Default)]
-struct Flow {
+struct EventLineCounts {
     written: u64,
     left_out: u64,
 }
 
-impl Log {
+impl ServerLog {
     /// Returns a log on standard error.
-    pub fn new(form: LogForm) -> io::Result<Self> {
-        if form == LogForm::Off {
+    pub fn new(format: LogFormat) -> io::Result<Self> {
+        if format == LogFormat::Off {
             return Ok(Self::default());
         }
         let (lines, waiting) = sync_channel::<String>(WAITING);
@@ -108,48 +108,48 @@ impl Log {
             }
             drop(ended);
         })?;
-        Ok(Self::to(form, Out { lines: Some(lines), done: Mutex::new(done) }))
+        Ok(Self::to(format, LogQueue { lines: Some(lines), done: Mutex::new(done) }))
     }
 
-    fn to(form: LogForm, out: Out) -> Self {
-        Self { form, out: Some(out), refusal: AtomicBool::new(true), ..Self::default() }
+    fn to(format: LogFormat, queue: LogQueue) -> Self {
+        Self { format, queue: Some(queue), refusal: AtomicBool::new(true), ..Self::default() }
     }
 
     /// Returns a log whose lines are sent to a channel instead of standard error.
-    pub fn to_channel(form: LogForm) -> (Self, Receiver<String>) {
+    pub fn to_channel(format: LogFormat) -> (Self, Receiver<String>) {
         let (lines, read) = sync_channel(WAITING);
         let (_, done) = sync_channel(1);
-        (Self::to(form, Out { lines: Some(lines), done: Mutex::new(done) }), read)
+        (Self::to(format, LogQueue { lines: Some(lines), done: Mutex::new(done) }), read)
     }
 
     /// Logs an event as information.
-    pub fn info(&self, event: &'static str, fields: Fields<'_>) {
-        self.write(Level::Info, event, fields);
+    pub fn info(&self, event: &'static str, fields: LogFields<'_>) {
+        self.write(LogLevel::Info, event, fields);
     }
 
     /// Logs an event as a warning.
-    pub fn warn(&self, event: &'static str, fields: Fields<'_>) {
-        self.write(Level::Warn, event, fields);
+    pub fn warn(&self, event: &'static str, fields: LogFields<'_>) {
+        self.write(LogLevel::Warn, event, fields);
     }
 
     /// Logs an event as an error.
-    pub fn error(&self, event: &'static str, fields: Fields<'_>) {
-        self.write(Level::Error, event, fields);
+    pub fn error(&self, event: &'static str, fields: LogFields<'_>) {
+        self.write(LogLevel::Error, event, fields);
     }
 
     /// Writes a line, unless its event has used up its lines of this second.
-    pub fn write(&self, level: Level, event: &'static str, fields: Fields<'_>) {
-        let Some(lines) = self.out.as_ref().and_then(|out| out.lines.as_ref()) else { return };
+    pub fn write(&self, level: LogLevel, event: &'static str, fields: LogFields<'_>) {
+        let Some(lines) = self.queue.as_ref().and_then(|queue| queue.lines.as_ref()) else { return };
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let flow = events.entry(event).or_default();
-        if flow.written >= LINES {
-            flow.left_out += 1;
+        let counts = events.entry(event).or_default();
+        if counts.written >= LINES {
+            counts.left_out += 1;
             return;
         }
-        let line = line(self.form, SystemTime::now(), level.name(), event, fields);
+        let line = line(self.format, SystemTime::now(), level.name(), event, fields);
         match lines.try_send(line) {
-            Ok(()) => flow.written += 1,
-            Err(_) => flow.left_out += 1,
+            Ok(()) => counts.written += 1,
+            Err(_) => counts.left_out += 1,
         }
     }
 
@@ -161,7 +161,7 @@ impl Log {
     /// Logs a refusal, or a decision that was made in place of the home: the first of each second is written, the
     /// others are counted. It is called for every refused request, so one that is left out costs a single addition.
     pub fn sampled(&self, event: &'static str, decision: &Decision, policy: &str, limit: Option<&Limit>, key: &[u8]) {
-        if self.out.is_none() {
+        if self.queue.is_none() {
             return;
         }
         if !self.refusal.load(Ordering::Relaxed) || !self.refusal.swap(false, Ordering::Relaxed) {
@@ -171,7 +171,7 @@ impl Log {
         let left_out = self.refusals_left_out.swap(0, Ordering::Relaxed);
         let limit = limit.map(Limit::name).unwrap_or_default();
         let key = self.hash(key);
-        let fields: Fields<'_> = &[
+        let fields: LogFields<'_> = &[
             ("policy", &policy),
             ("limit", &limit),
             ("source", &decision.source.name()),
@@ -182,25 +182,25 @@ impl Log {
     }
 
     /// Begins a new second: events may be written again, and the number of lines left out is reported.
-    pub fn second(&self) {
+    pub fn begin_second(&self) {
         self.refusal.store(true, Ordering::Relaxed);
-        let Some(lines) = self.out.as_ref().and_then(|out| out.lines.as_ref()) else { return };
+        let Some(lines) = self.queue.as_ref().and_then(|queue| queue.lines.as_ref()) else { return };
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        for (event, flow) in events.iter_mut() {
-            flow.written = 0;
-            if flow.left_out == 0 {
+        for (event, counts) in events.iter_mut() {
+            counts.written = 0;
+            if counts.left_out == 0 {
                 continue;
             }
-            let fields: Fields<'_> = &[("of", event), ("lines", &flow.left_out)];
-            if lines.try_send(line(self.form, SystemTime::now(), "warn", "left_out", fields)).is_ok() {
-                flow.left_out = 0;
+            let fields: LogFields<'_> = &[("of", event), ("lines", &counts.left_out)];
+            if lines.try_send(line(self.format, SystemTime::now(), "warn", "left_out", fields)).is_ok() {
+                counts.left_out = 0;
             }
         }
     }
 }
 
 /// Waits until the last lines are written, unless the reader has stopped.
-impl Drop for Out {
+impl Drop for LogQueue {
     fn drop(&mut self) {
         self.lines = None;
         let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_event_has_so_many_lines_a_second_and_the_rest_is_counted() {
-        let (log, lines) = Log::to_channel(LogForm::Text);
+        let (log, lines) = ServerLog::to_channel(LogFormat::Text);
         for number in 0..LINES + 7 {
             log.warn("noise", &[("number", &number)]);
         }
@@ -227,7 +227,7 @@ mod tests {
         let seen = written(&lines);
         assert_eq!(seen.len() as u64, LINES + 1);
         assert_eq!((seen[0].as_str(), seen[LINES as usize].as_str()), ("warn noise number=0", "info other"));
-        log.second();
+        log.begin_second();
         log.warn("noise", &[("number", &"again")]);
         assert_eq!(written(&lines), ["warn left_out of=noise lines=7", "warn noise number=again"]);
     }
@@ -240,13 +240,13 @@ mod tests {
 
     #[test]
     fn one_refusal_a_second_with_a_hash_for_the_key() {
-        let (log, lines) = Log::to_channel(LogForm::Text);
+        let (log, lines) = ServerLog::to_channel(LogFormat::Text);
         let policy: tollgate_kernel::Policy = "5/min".parse().unwrap();
         let limit = &policy.limits()[0];
         for _ in 0..5 {
             log.sampled("refused", &refused(), "login", Some(limit), b"user:42");
         }
-        log.second();
+        log.begin_second();
         log.sampled("refused", &refused(), "login", Some(limit), b"user:42");
         let seen = written(&lines);
         assert_eq!(seen.len(), 2, "{seen:?}");
@@ -255,26 +255,26 @@ mod tests {
         assert_eq!(seen[1], format!("{first} left_out_before=4"), "one key, one hash");
         let hash = first.strip_prefix("info refused policy=login limit=5/min source=home key_hash=").unwrap();
         assert!(hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
-        let (other, _read) = Log::to_channel(LogForm::Text);
+        let (other, _read) = ServerLog::to_channel(LogFormat::Text);
         assert_ne!(other.secret.hash_one(b"user:42"), log.secret.hash_one(b"user:42"), "another process");
     }
 
     #[test]
     fn a_reader_that_stopped_reading_stops_nobody() {
-        let (log, lines) = Log::to_channel(LogForm::Text);
+        let (log, lines) = ServerLog::to_channel(LogFormat::Text);
         for _ in 0..WAITING {
-            log.second();
+            log.begin_second();
             log.info("tick", &[]);
         }
         log.info("tick", &[("left", &"out")]);
         assert_eq!(written(&lines).len(), WAITING);
-        log.second();
+        log.begin_second();
         assert_eq!(written(&lines), ["warn left_out of=tick lines=1"]);
     }
 
     #[test]
     fn a_log_that_is_off_says_nothing() {
-        let log = Log::new(LogForm::Off).unwrap();
+        let log = ServerLog::new(LogFormat::Off).unwrap();
         log.error("event", &[]);
         log.sampled("refused", &refused(), "a", None, b"c");
         assert!(log.events.lock().unwrap().is_empty());

@@ -17,9 +17,9 @@ const MAX_LEN: usize = 64 << 10;
 
 /// An HTTP client that opens a connection for each request.
 #[derive(Debug)]
-pub(crate) struct Client;
+pub(crate) struct CollectorClient;
 
-impl HttpClient for Client {
+impl HttpClient for CollectorClient {
     fn send_bytes<'a, 'b>(
         &'a self,
         request: Request<Bytes>,

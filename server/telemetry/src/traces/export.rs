@@ -11,8 +11,8 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::client::Client;
-use super::{Settings, TracesError};
+use super::client::CollectorClient;
+use super::{TraceSettings, TracesError};
 
 /// The most spans that wait to be sent.
 pub(crate) const WAITING: usize = 2_048;
@@ -27,7 +27,7 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// The numbers of spans by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SpanCounts {
     /// Spans that the collector accepted.
     pub exported: u64,
     /// Spans that it did not accept.
@@ -38,15 +38,16 @@ pub struct Counts {
 
 /// A report that the collector does not accept spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ExportFailure {
     /// The reason.
     pub because: String,
     /// How many spans were not accepted since the last report.
     pub spans: u64,
 }
 
+/// [`SpanCounts`] while they grow.
 #[derive(Debug, Default)]
-struct Shared {
+struct SpanCounters {
     exported: AtomicU64,
     failed: AtomicU64,
     dropped: AtomicU64,
@@ -56,47 +57,48 @@ struct Shared {
 #[derive(Debug)]
 pub(crate) struct Exporter {
     spans: Option<Sender<SpanData>>,
-    shared: Arc<Shared>,
+    counters: Arc<SpanCounters>,
     done: Mutex<mpsc::Receiver<()>>,
 }
 
-type Told = Box<dyn Fn(&Trouble) + Send>;
+/// The function that is called when spans are not accepted.
+type ExportFailureHook = Box<dyn Fn(&ExportFailure) + Send>;
 
 impl Exporter {
-    pub(crate) fn start(settings: &Settings, told: Told) -> Result<Self, TracesError> {
+    pub(crate) fn start(settings: &TraceSettings, on_failure: ExportFailureHook) -> Result<Self, TracesError> {
         let mut otlp = exporter(&settings.endpoint)?;
         let service =
             [KeyValue::new("service.name", settings.service), KeyValue::new("service.version", settings.version)];
         otlp.set_resource(&Resource::builder_empty().with_attributes(service).build());
         let (spans, waiting) = channel(WAITING);
         let (ended, done) = mpsc::sync_channel::<()>(1);
-        let shared = Arc::<Shared>::default();
+        let counters = Arc::<SpanCounters>::default();
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(TracesError::System)?;
-        let sending = Sending { otlp, shared: Arc::clone(&shared), told, silent: None, untold: 0 };
+        let sender = SpanSender { otlp, counters: Arc::clone(&counters), on_failure, reported: None, unreported: 0 };
         let thread = std::thread::Builder::new().name("tollgate-traces".to_owned());
         thread
             .spawn(move || {
-                runtime.block_on(sending.run(waiting));
+                runtime.block_on(sender.run(waiting));
                 // Does not wait for a name lookup in progress.
                 runtime.shutdown_background();
                 drop(ended);
             })
             .map_err(TracesError::System)?;
-        Ok(Self { spans: Some(spans), shared, done: Mutex::new(done) })
+        Ok(Self { spans: Some(spans), counters, done: Mutex::new(done) })
     }
 
     /// Puts a span in the queue, or counts it as dropped.
     pub(crate) fn put(&self, span: SpanData) {
         if self.spans.as_ref().is_none_or(|spans| spans.try_send(span).is_err()) {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+            self.counters.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        let Shared { exported, failed, dropped } = &*self.shared;
+    pub(crate) fn counts(&self) -> SpanCounts {
+        let SpanCounters { exported, failed, dropped } = &*self.counters;
         let [exported, failed, dropped] = [exported, failed, dropped].map(|count| count.load(Ordering::Relaxed));
-        Counts { exported, failed, dropped }
+        SpanCounts { exported, failed, dropped }
     }
 }
 
@@ -126,7 +128,7 @@ fn exporter(endpoint: &str) -> Result<Otlp, TracesError> {
     };
     Otlp::builder()
         .with_http()
-        .with_http_client(Client)
+        .with_http_client(CollectorClient)
         .with_protocol(Protocol::HttpBinary)
         .with_endpoint(format!("http://{authority}{path}"))
         // Spans that are not accepted are counted and dropped: the next ones come soon.
@@ -135,16 +137,17 @@ fn exporter(endpoint: &str) -> Result<Otlp, TracesError> {
         .map_err(|error| TracesError::Endpoint(format!("a URL such as http://127.0.0.1:4318: {error}")))
 }
 
-struct Sending {
+/// What the thread sends with.
+struct SpanSender {
     otlp: Otlp,
-    shared: Arc<Shared>,
-    told: Told,
+    counters: Arc<SpanCounters>,
+    on_failure: ExportFailureHook,
     /// The time of the last report.
-    silent: Option<Instant>,
-    untold: u64,
+    reported: Option<Instant>,
+    unreported: u64,
 }
 
-impl Sending {
+impl SpanSender {
     async fn run(mut self, mut waiting: Receiver<SpanData>) {
         while let Some(first) = waiting.recv().await {
             let mut spans = vec![first];
@@ -165,15 +168,15 @@ impl Sending {
         let count = spans.len() as u64;
         match self.otlp.export(spans).await {
             Ok(()) => {
-                self.shared.exported.fetch_add(count, Ordering::Relaxed);
+                self.counters.exported.fetch_add(count, Ordering::Relaxed);
             }
             Err(error) => {
-                self.shared.failed.fetch_add(count, Ordering::Relaxed);
-                self.untold += count;
-                if self.silent.is_none_or(|silent| silent.elapsed() >= TELL) {
-                    self.silent = Some(Instant::now());
-                    let spans = std::mem::take(&mut self.untold);
-                    (self.told)(&Trouble { because: error.to_string(), spans });
+                self.counters.failed.fetch_add(count, Ordering::Relaxed);
+                self.unreported += count;
+                if self.reported.is_none_or(|reported| reported.elapsed() >= TELL) {
+                    self.reported = Some(Instant::now());
+                    let spans = std::mem::take(&mut self.unreported);
+                    (self.on_failure)(&ExportFailure { because: error.to_string(), spans });
                 }
             }
         }

@@ -21,14 +21,14 @@ mod span;
 use std::fmt;
 
 use export::Exporter;
-pub use export::{Counts, Trouble};
-use parent::Parent;
+pub use export::{ExportFailure, SpanCounts};
+use parent::TraceParent;
 pub use sampler::Sampler;
-pub use span::{Span, Value};
+pub use span::{AttributeValue, RequestSpan};
 
 /// The collector that spans are sent to, and the service that sends them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct TraceSettings {
     /// The collector, such as `http://127.0.0.1:4318`.
     pub endpoint: String,
     /// The name of the service.
@@ -66,30 +66,30 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Starts exporting. `trouble` is called, at most once a minute, when spans are not accepted.
+    /// Starts exporting. `on_failure` is called, at most once a minute, when spans are not accepted.
     pub fn start(
-        settings: &Settings,
+        settings: &TraceSettings,
         sampler: Sampler,
-        trouble: impl Fn(&Trouble) + Send + 'static,
+        on_failure: impl Fn(&ExportFailure) + Send + 'static,
     ) -> Result<Self, TracesError> {
-        Ok(Self { sampler, exporter: Exporter::start(settings, Box::new(trouble))? })
+        Ok(Self { sampler, exporter: Exporter::start(settings, Box::new(on_failure))? })
     }
 
     /// Begins the span of a request, if it is traced. `traceparent` is the header that its caller sent.
     #[inline]
-    pub fn begin(&self, traceparent: Option<&[u8]>) -> Option<Span> {
+    pub fn begin(&self, traceparent: Option<&[u8]>) -> Option<RequestSpan> {
         // A caller that traces the request wants to see our part of it. Other requests are sampled by our own rate.
-        let parent = traceparent.and_then(Parent::read).filter(|parent| parent.is_sampled);
-        (parent.is_some() || self.sampler.sample()).then(|| Span::begin(parent))
+        let parent = traceparent.and_then(TraceParent::parse).filter(|parent| parent.is_sampled);
+        (parent.is_some() || self.sampler.sample()).then(|| RequestSpan::begin(parent))
     }
 
     /// Ends a span now and queues it for export.
-    pub fn end(&self, span: Span) {
+    pub fn end(&self, span: RequestSpan) {
         self.exporter.put(span.end());
     }
 
     /// Returns the numbers of spans by outcome so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SpanCounts {
         self.exporter.counts()
     }
 }

@@ -4,14 +4,14 @@ use opentelemetry::trace::{SpanId, TraceId};
 
 /// The span that a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parent {
+pub(crate) struct TraceParent {
     pub(crate) trace: TraceId,
     pub(crate) span: SpanId,
     pub(crate) is_sampled: bool,
 }
 
-impl Parent {
-    pub(crate) fn read(text: &[u8]) -> Option<Self> {
+impl TraceParent {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let (first, rest) = text.split_at_checked(55)?;
         let [b'0', b'0', b'-', trace @ .., b'-', _, _] = first else { return None };
         // Later versions may append fields; version 00 does not. The version ff does not exist.
@@ -48,16 +48,16 @@ mod tests {
     const SPAN: &str = "b7ad6b7169203331";
 
     #[test]
-    fn a_parent_is_read_to_the_letter() {
+    fn a_parent_is_parsed_exactly() {
         for (flags, is_sampled) in [("00", false), ("01", true), ("02", false), ("03", true), ("ff", true)] {
-            let parent = Parent::read(format!("00-{TRACE}-{SPAN}-{flags}").as_bytes()).unwrap();
+            let parent = TraceParent::parse(format!("00-{TRACE}-{SPAN}-{flags}").as_bytes()).unwrap();
             assert_eq!((parent.trace.to_string(), parent.span.to_string()), (TRACE.to_owned(), SPAN.to_owned()));
             assert_eq!(parent.is_sampled, is_sampled, "{flags}");
         }
     }
 
     #[test]
-    fn what_is_none_is_none() {
+    fn invalid_headers_are_treated_as_absent() {
         let good = format!("00-{TRACE}-{SPAN}-01");
         let zeros = |text: &str| "0".repeat(text.len());
         for wrong in [
@@ -75,14 +75,14 @@ mod tests {
             good.replace("b7", "+7"),
             good.replace("b7", "é"),
         ] {
-            assert_eq!(Parent::read(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(TraceParent::parse(wrong.as_bytes()), None, "{wrong}");
         }
         // A truncated header is refused, and so is one with any byte replaced.
         for place in 0..good.len() {
-            assert_eq!(Parent::read(&good.as_bytes()[..place]), None);
+            assert_eq!(TraceParent::parse(&good.as_bytes()[..place]), None);
             let mut bytes = good.clone().into_bytes();
             bytes[place] = b'x';
-            assert_eq!(Parent::read(&bytes), None);
+            assert_eq!(TraceParent::parse(&bytes), None);
         }
     }
 }

@@ -7,16 +7,16 @@ use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, Tr
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SpanData};
 
-use super::parent::Parent;
+use super::parent::TraceParent;
 
 /// The most attributes of a span.
 const MAX_ATTRIBUTES: usize = 32;
 
 /// The span of a request in progress.
 #[derive(Debug)]
-pub struct Span {
+pub struct RequestSpan {
     name: Cow<'static, str>,
-    parent: Option<Parent>,
+    parent: Option<TraceParent>,
     started: SystemTime,
     began: Instant,
     attributes: Vec<KeyValue>,
@@ -25,7 +25,7 @@ pub struct Span {
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum AttributeValue {
     /// A text.
     Text(String),
     /// A number.
@@ -34,26 +34,26 @@ pub enum Value {
     Truth(bool),
 }
 
-impl From<&str> for Value {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for AttributeValue {
     fn from(truth: bool) -> Self {
         Self::Truth(truth)
     }
 }
 
-impl From<usize> for Value {
+impl From<usize> for AttributeValue {
     fn from(number: usize) -> Self {
         Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
     }
 }
 
-impl Span {
-    pub(crate) fn begin(parent: Option<Parent>) -> Self {
+impl RequestSpan {
+    pub(crate) fn begin(parent: Option<TraceParent>) -> Self {
         Self {
             name: Cow::Borrowed("request"),
             parent,
@@ -70,12 +70,12 @@ impl Span {
     }
 
     /// Sets an attribute, unless the span already has the most it may have.
-    pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
+    pub fn set(&mut self, name: &'static str, value: impl Into<AttributeValue>) {
         if self.attributes.len() < MAX_ATTRIBUTES {
             self.attributes.push(match value.into() {
-                Value::Text(text) => KeyValue::new(name, text),
-                Value::Number(number) => KeyValue::new(name, number),
-                Value::Truth(truth) => KeyValue::new(name, truth),
+                AttributeValue::Text(text) => KeyValue::new(name, text),
+                AttributeValue::Number(number) => KeyValue::new(name, number),
+                AttributeValue::Truth(truth) => KeyValue::new(name, truth),
             });
         }
     }

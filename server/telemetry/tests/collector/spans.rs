@@ -9,9 +9,9 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::trace::v1::Span as Seen;
 use prost::Message;
-use tollgate_telemetry::traces::{Counts, Sampler, Settings, Traces, TracesError, Trouble};
+use tollgate_telemetry::traces::{ExportFailure, Sampler, SpanCounts, TraceSettings, Traces, TracesError};
 
-/// After this, a test that waits has found a mistake.
+/// The time after which a test that still waits has failed.
 const HANGS: Duration = Duration::from_secs(30);
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -51,8 +51,8 @@ fn collector(status: &'static str) -> (SocketAddr, Receiver<(String, ExportTrace
     (addr, came)
 }
 
-fn traces(addr: SocketAddr, one_of: u64) -> (Traces, Receiver<Trouble>) {
-    let settings = Settings { endpoint: format!("http://{addr}"), service: "tollgate", version: "1.2.3" };
+fn traces(addr: SocketAddr, one_of: u64) -> (Traces, Receiver<ExportFailure>) {
+    let settings = TraceSettings { endpoint: format!("http://{addr}"), service: "tollgate", version: "1.2.3" };
     let (told, trouble) = channel();
     let traces = Traces::start(&settings, Sampler::new(one_of), move |trouble| drop(told.send(trouble.clone())));
     (traces.unwrap(), trouble)
@@ -119,11 +119,12 @@ fn sampling_is_exact_and_a_caller_that_traces_is_followed() {
     let not = format!("00-{TRACE}-{SPAN}-00");
     let begun = |parent: Option<&[u8]>, times: usize| (0..times).filter_map(|_| traces.begin(parent)).count();
     assert_eq!(begun(None, 1_000), 10);
-    // A caller's word is no turn of ours: every one of his is traced, and ours are one of a hundred as before.
+    // Requests that callers trace do not count for our own sampling: they are all traced, and so is one of a hundred
+    // others, as before.
     assert_eq!(begun(Some(sampled.as_bytes()), 50), 50);
     assert_eq!(begun(Some(not.as_bytes()), 200), 2);
     assert_eq!(begun(Some(b"nonsense"), 100), 1);
-    // One of ours that is not the caller's is a trace of its own.
+    // A request that only we sample is a trace of its own.
     let (mut ours, mut tries) = (None, 0);
     while ours.is_none() && tries < 1_000 {
         (ours, tries) = (traces.begin(Some(not.as_bytes())), tries + 1);
@@ -145,7 +146,7 @@ fn a_collector_that_is_gone_is_told_once_and_spans_are_counted() {
     let told = trouble.recv_timeout(HANGS).unwrap();
     assert_eq!(told.spans, 1);
     assert!(!told.because.is_empty());
-    // The next ones fail too, and nothing more is said within the minute.
+    // The next ones fail too, and no further report is made within the minute.
     for _ in 0..10 {
         traces.end(traces.begin(None).unwrap());
     }
@@ -163,13 +164,13 @@ fn an_answer_that_is_no_yes_is_trouble_too() {
         let told = trouble.recv_timeout(HANGS).unwrap();
         assert_eq!(told.spans, 1, "{status}");
         let _ = came.recv_timeout(HANGS).unwrap();
-        assert_eq!(traces.counts(), Counts { exported: 0, failed: 1, dropped: 0 });
+        assert_eq!(traces.counts(), SpanCounts { exported: 0, failed: 1, dropped: 0 });
     }
 }
 
 #[test]
 fn a_collector_that_does_not_answer_holds_nobody_up() {
-    // It takes the connection and says nothing.
+    // It accepts the connection and does not respond.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (traces, _) = traces(listener.local_addr().unwrap(), 1);
     let most = 10_000;
@@ -186,7 +187,7 @@ fn urls_that_are_none_say_what_was_expected() {
     for endpoint in
         ["", "127.0.0.1:4318", "https://127.0.0.1:4318", "http://", "http://a:b@host", "ftp://host", "http://a b"]
     {
-        let settings = Settings { endpoint: endpoint.to_owned(), service: "tollgate", version: "1" };
+        let settings = TraceSettings { endpoint: endpoint.to_owned(), service: "tollgate", version: "1" };
         let error = Traces::start(&settings, Sampler::new(1), |_| {}).unwrap_err();
         assert!(matches!(error, TracesError::Endpoint(_)) && error.to_string().contains("expected"), "{error}");
     }

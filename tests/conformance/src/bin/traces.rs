@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use tollgate_conformance::redis::{Differs, Played, Target, Trace, play, play_dialects};
+use tollgate_conformance::redis::{Difference, Target, Trace, TraceFigures, play, play_dialects};
 
 const HELP: &str = "\
 traces [--operations N] [--seed N] [URL]
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 }
 
 /// Plays, and says what came of it.
-fn tell(what: &str, play: impl FnOnce(&mut dyn FnMut(u64)) -> Result<Played, Box<Differs>>) -> bool {
+fn tell(what: &str, play: impl FnOnce(&mut dyn FnMut(u64)) -> Result<TraceFigures, Box<Difference>>) -> bool {
     let mut shown = 0;
     let played = play(&mut |done| {
         if done / 100_000 > shown {
@@ -46,7 +46,7 @@ fn tell(what: &str, play: impl FnOnce(&mut dyn FnMut(u64)) -> Result<Played, Box
     });
     let mut out = std::io::stdout();
     match &played {
-        Ok(Played { operations, allowed, states, chunked }) => {
+        Ok(TraceFigures { operations, allowed, states, chunked }) => {
             let states = if *states > 0 {
                 format!(" ({allowed} allowed), and {states} states, {chunked} of them with long logs")
             } else {

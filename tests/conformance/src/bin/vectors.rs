@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use tollgate_conformance::{Adapter, HOMES, Listed, Tally, home, play};
+use tollgate_conformance::{Adapter, HOMES, HomeInfo, Tally, home, play};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -33,8 +33,8 @@ fn main() -> ExitCode {
 
 enum Command {
     Help,
-    Serve(&'static Listed),
-    Check(&'static Listed, Vec<String>),
+    Serve(&'static HomeInfo),
+    Check(&'static HomeInfo, Vec<String>),
 }
 
 fn help() -> String {
@@ -83,15 +83,15 @@ fn read(args: &[String]) -> Result<Command, String> {
     Ok(Command::Serve(listed))
 }
 
-fn open(listed: &Listed) -> io::Result<Adapter> {
+fn open(listed: &HomeInfo) -> io::Result<Adapter> {
     (listed.open)().map(Adapter::new).map_err(|refusal| io::Error::other(format!("{}: {refusal}", listed.name)))
 }
 
-fn serve(listed: &Listed) -> io::Result<()> {
+fn serve(listed: &HomeInfo) -> io::Result<()> {
     open(listed)?.serve(io::stdin().lock(), io::stdout().lock(), io::stderr())
 }
 
-fn check(listed: &Listed, files: &[String]) -> io::Result<bool> {
+fn check(listed: &HomeInfo, files: &[String]) -> io::Result<bool> {
     let mut adapter = open(listed)?;
     let mut out = io::stdout().lock();
     let mut all = Tally::default();

@@ -2,19 +2,19 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use tollgate::{Decision, Gate, Manual, Micros, Mode};
+use tollgate::{Decision, Gate, ManualClock, Micros, Mode};
 
 use super::BATCH;
 use super::keys::{HOT, Keys};
 use super::scene::{Pace, Scene};
 use crate::intervals::Event;
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// More than any key takes at one time.
 const MAX_TO_FILL: u64 = 100_000;
 
 /// What the threads of a run share.
-pub(super) struct Floor<'a> {
+pub(super) struct RunState<'a> {
     pub(super) scene: &'a Scene,
     pub(super) keys: &'a Keys,
     pub(super) gate: Gate,
@@ -25,8 +25,8 @@ pub(super) struct Floor<'a> {
 }
 
 /// A clock in the hands of the one thread that advances it.
-pub(super) struct Hand {
-    pub(super) clock: Manual,
+pub(super) struct ClockDriver {
+    pub(super) clock: ManualClock,
     pub(super) pace: Pace,
     /// The times it has stood at; the last is now.
     pub(super) stood: Vec<u64>,
@@ -34,8 +34,8 @@ pub(super) struct Hand {
     full: bool,
 }
 
-impl Hand {
-    pub(super) fn new(clock: Manual, pace: Pace) -> Self {
+impl ClockDriver {
+    pub(super) fn new(clock: ManualClock, pace: Pace) -> Self {
         Self { clock, pace, stood: vec![pace.start], full: false }
     }
 
@@ -54,7 +54,7 @@ impl Hand {
 
 /// Units of a key, admitted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Admitted {
+pub(super) struct Admission {
     pub(super) key: usize,
     pub(super) event: Event,
 }
@@ -69,19 +69,19 @@ pub(super) struct Offer {
 
 /// What a thread has written down.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct ThreadRecord {
     pub(super) operations: u64,
-    pub(super) admitted: Vec<Admitted>,
+    pub(super) admitted: Vec<Admission>,
     pub(super) offers: Vec<Offer>,
     /// Answers that cannot be right.
     pub(super) wrong: Vec<String>,
 }
 
 pub(super) struct Caller<'a> {
-    floor: &'a Floor<'a>,
+    state: &'a RunState<'a>,
     rng: Rng,
-    hand: Option<Hand>,
-    heard: Heard,
+    driver: Option<ClockDriver>,
+    record: ThreadRecord,
     decisions: Vec<Decision>,
     thread: u64,
     /// Keys that came once.
@@ -89,16 +89,16 @@ pub(super) struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    pub(super) fn new(floor: &'a Floor<'a>, thread: u64, hand: Option<Hand>) -> Self {
-        let rng = Rng::of_part(floor.scene.seed, thread);
-        Self { floor, rng, hand, heard: Heard::default(), decisions: Vec::new(), thread, visitors: 0 }
+    pub(super) fn new(state: &'a RunState<'a>, thread: u64, driver: Option<ClockDriver>) -> Self {
+        let rng = Rng::of_part(state.scene.seed, thread);
+        Self { state, rng, driver, record: ThreadRecord::default(), decisions: Vec::new(), thread, visitors: 0 }
     }
 
     /// Asks until nothing is left to do.
-    pub(super) fn work(mut self) -> (Heard, Option<Hand>) {
-        while take(&self.floor.left) {
-            let until = self.heard.operations + BATCH;
-            while self.heard.operations < until {
+    pub(super) fn work(mut self) -> (ThreadRecord, Option<ClockDriver>) {
+        while take(&self.state.left) {
+            let until = self.record.operations + BATCH;
+            while self.record.operations < until {
                 self.act();
             }
             // There are more threads than cores: let others in before the time slice ends.
@@ -106,17 +106,17 @@ impl<'a> Caller<'a> {
         }
         // The last step is to be full, too. A key that never is shows in its intervals.
         for _ in 0..MAX_TO_FILL {
-            if self.hand.as_ref().is_none_or(|hand| hand.full) {
+            if self.driver.as_ref().is_none_or(|driver| driver.full) {
                 break;
             }
             self.ask(HOT, 1, Mode::Binary);
         }
-        (self.heard, self.hand)
+        (self.record, self.driver)
     }
 
     fn act(&mut self) {
-        if let Some(hand) = &mut self.hand {
-            hand.step(&mut self.rng, &self.floor.balance);
+        if let Some(driver) = &mut self.driver {
+            driver.step(&mut self.rng, &self.state.balance);
             if self.rng.chance(50) {
                 self.ask(HOT, 1, Mode::Binary);
                 return;
@@ -125,9 +125,9 @@ impl<'a> Caller<'a> {
         match self.rng.below(100) {
             0..3 => self.ask_many(),
             3..8 => self.ask_together(),
-            8..12 if self.floor.scene.crowded => self.visit(),
+            8..12 if self.state.scene.crowded => self.visit(),
             _ => {
-                let key = self.floor.keys.any(&mut self.rng);
+                let key = self.state.keys.any(&mut self.rng);
                 let (cost, mode) = (self.cost(), self.mode(key));
                 self.ask(key, cost, mode);
             }
@@ -141,13 +141,13 @@ impl<'a> Caller<'a> {
     fn mode(&mut self, key: usize) -> Mode {
         match self.rng.below(100) {
             0..8 => Mode::Nary,
-            8..10 if self.floor.scene.uniform && key != HOT => Mode::Uniform,
+            8..10 if self.state.scene.uniform && key != HOT => Mode::Uniform,
             _ => Mode::Binary,
         }
     }
 
     fn ask(&mut self, key: usize, cost: u64, mode: Mode) {
-        let (gate, name) = (&self.floor.gate, self.floor.keys.name(key));
+        let (gate, name) = (&self.state.gate, self.state.keys.name(key));
         let answer = if cost == 1 && mode == Mode::Binary {
             gate.check(name)
         } else {
@@ -163,20 +163,20 @@ impl<'a> Caller<'a> {
     fn visit(&mut self) {
         self.visitors += 1;
         let name = format!("visitor:{}:{}", self.thread, self.visitors);
-        self.heard.operations += 1;
-        match self.floor.gate.check(&name) {
+        self.record.operations += 1;
+        match self.state.gate.check(&name) {
             Ok(decision) if decision.allowed => {}
-            Ok(decision) => self.heard.wrong.push(format!("{name} is new, and refused: {decision:?}")),
-            Err(error) => self.heard.wrong.push(error.to_string()),
+            Ok(decision) => self.record.wrong.push(format!("{name} is new, and refused: {decision:?}")),
+            Err(error) => self.record.wrong.push(error.to_string()),
         }
     }
 
     fn ask_many(&mut self) {
-        let (floor, count) = (self.floor, self.rng.within(2, 20));
-        let keys: Vec<usize> = (0..count).map(|_| floor.keys.any(&mut self.rng)).collect();
-        let names: Vec<&str> = keys.iter().map(|key| floor.keys.name(*key)).collect();
+        let (state, count) = (self.state, self.rng.within(2, 20));
+        let keys: Vec<usize> = (0..count).map(|_| state.keys.any(&mut self.rng)).collect();
+        let names: Vec<&str> = keys.iter().map(|key| state.keys.name(*key)).collect();
         let mut decisions = std::mem::take(&mut self.decisions);
-        match floor.gate.check_many_into(&names, &mut decisions) {
+        match state.gate.check_many_into(&names, &mut decisions) {
             Ok(()) => {
                 let told = keys.iter().zip(&decisions);
                 told.for_each(|(key, decision)| self.hear(*key, 1, Mode::Binary, decision));
@@ -188,18 +188,18 @@ impl<'a> Caller<'a> {
 
     /// Two keys under the one policy, together: the hot one and another, either first.
     fn ask_together(&mut self) {
-        let floor = self.floor;
-        let mut keys = [(HOT, self.cost()), (floor.keys.other(&mut self.rng), self.cost())];
+        let state = self.state;
+        let mut keys = [(HOT, self.cost()), (state.keys.other(&mut self.rng), self.cost())];
         if self.rng.chance(50) {
             keys.reverse();
         }
-        let asks = keys.map(|(key, cost)| floor.gate.ask(floor.keys.name(key)).cost(cost));
-        match floor.gate.check_all(&asks) {
+        let asks = keys.map(|(key, cost)| state.gate.ask(state.keys.name(key)).cost(cost));
+        match state.gate.check_all(&asks) {
             // Refused, it may be for the other key's sake, and then it was no offer to this one.
             Ok(together) if !together.allowed => {
-                self.heard.operations += 2;
+                self.record.operations += 2;
                 if together.decisions.iter().any(|decision| decision.granted > 0 || decision.charged > 0) {
-                    self.heard.wrong.push(format!("refused together, but granted: {together:?}"));
+                    self.record.wrong.push(format!("refused together, but granted: {together:?}"));
                 }
             }
             Ok(together) => {
@@ -212,14 +212,14 @@ impl<'a> Caller<'a> {
 
     fn hear(&mut self, key: usize, cost: u64, mode: Mode, decision: &Decision) {
         let Decision { allowed, granted, charged, at, .. } = *decision;
-        self.heard.operations += 1;
+        self.record.operations += 1;
         let whole = granted == 0 || granted == cost;
         let charge = if mode == Mode::Uniform { charged } else { granted };
         if allowed != (granted > 0) || granted > cost || (mode != Mode::Nary && !whole) || charged != charge {
-            self.heard.wrong.push(format!("{cost} units asked for ({}): {decision:?}", mode.name()));
+            self.record.wrong.push(format!("{cost} units asked for ({}): {decision:?}", mode.name()));
         }
         if granted > 0 {
-            self.heard.admitted.push(Admitted { key, event: Event { at, units: granted } });
+            self.record.admitted.push(Admission { key, event: Event { at, units: granted } });
         }
         if key == HOT {
             self.hear_hot(cost, mode, decision);
@@ -227,21 +227,21 @@ impl<'a> Caller<'a> {
     }
 
     fn hear_hot(&mut self, cost: u64, mode: Mode, decision: &Decision) {
-        if self.floor.scene.pace.is_none() {
-            self.heard.offers.push(Offer { at: decision.at, cost, mode });
+        if self.state.scene.pace.is_none() {
+            self.record.offers.push(Offer { at: decision.at, cost, mode });
             return;
         }
         let offered = i64::try_from(cost).unwrap_or(i64::MAX);
         let granted = i64::try_from(decision.granted).unwrap_or(i64::MAX);
-        self.floor.balance.fetch_add(offered - 2 * granted, Ordering::Relaxed);
-        if let Some(hand) = &mut self.hand {
-            hand.full |= cost == 1 && !decision.allowed;
+        self.state.balance.fetch_add(offered - 2 * granted, Ordering::Relaxed);
+        if let Some(driver) = &mut self.driver {
+            driver.full |= cost == 1 && !decision.allowed;
         }
     }
 
     fn fail(&mut self, operations: u64, error: &tollgate::StoreError) {
-        self.heard.operations += operations;
-        self.heard.wrong.push(error.to_string());
+        self.record.operations += operations;
+        self.record.wrong.push(error.to_string());
     }
 }
 

@@ -1,6 +1,6 @@
 //! The keys: a hot one, asked for as often as all others together, and a thousand by Zipf's law.
 
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// The number of the hot key.
 pub(super) const HOT: usize = 0;

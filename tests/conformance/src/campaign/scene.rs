@@ -4,10 +4,10 @@
 //! combinations meet each. The rest is random.
 
 use tollgate::Policy;
-use tollgate_kernel::algorithms::{ALGORITHMS, Listed};
-use tollgate_kernel::{Align, Limit, Micros, Options};
+use tollgate_kernel::algorithms::{ALGORITHMS, AlgorithmInfo};
+use tollgate_kernel::{Alignment, Limit, Micros, Options};
 
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// Microseconds: short enough for limits to refill many times in a run of a few milliseconds.
 const PERIODS: (u64, u64) = (100, 5_000);
@@ -75,12 +75,12 @@ impl Scene {
     }
 }
 
-fn any_algorithm(rng: &mut Rng) -> &'static Listed {
-    &ALGORITHMS[rng.below(ALGORITHMS.len() as u64) as usize]
+fn any_algorithm(rng: &mut Rng) -> &'static AlgorithmInfo {
+    &ALGORITHMS[rng.index(ALGORITHMS.len())]
 }
 
 /// A random policy of so many limits, the first by `listed`.
-fn policy(rng: &mut Rng, listed: &Listed, limits: usize, (shortest, longest): (u64, u64)) -> Policy {
+fn policy(rng: &mut Rng, listed: &AlgorithmInfo, limits: usize, (shortest, longest): (u64, u64)) -> Policy {
     loop {
         // Limits of one policy share their grain.
         let grain = rng.chance(25).then(|| Micros::new(rng.within(1, shortest)));
@@ -112,14 +112,14 @@ fn policy(rng: &mut Rng, listed: &Listed, limits: usize, (shortest, longest): (u
     }
 }
 
-fn limit(rng: &mut Rng, listed: &Listed, count: u64, period: u64, grain: Option<Micros>) -> Option<Limit> {
+fn limit(rng: &mut Rng, listed: &AlgorithmInfo, count: u64, period: u64, grain: Option<Micros>) -> Option<Limit> {
     let takes = listed.takes;
     let options = Options {
         burst: takes.burst.then(|| rng.within(1, count)),
         grain: grain.filter(|_| takes.grain),
         resolution: takes.resolution.then(|| Micros::new((period / rng.within(1, 20)).max(1))),
         factor: takes.factor.then(|| rng.pick(&[2.0, 1.5, 3.0, 1.1, 10.0])),
-        align: (takes.align && rng.chance(50)).then_some(Align::Clock),
+        align: (takes.align && rng.chance(50)).then_some(Alignment::Clock),
         buckets: takes.buckets.then(|| rng.within(1, 100)),
         level: None,
     };

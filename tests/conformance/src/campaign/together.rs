@@ -6,12 +6,12 @@
 
 use std::sync::atomic::AtomicU64;
 
-use tollgate::{Ask, Error, Gate, Manual, Timestamp, Together};
+use tollgate::{Error, Gate, GateRequest, JointDecision, ManualClock, Timestamp};
 
 use super::caller::take;
 use super::scene::Scene;
 use super::{BATCH, on_threads};
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 const USERS: usize = 100;
 const TEAMS: usize = 5;
@@ -40,14 +40,14 @@ impl Outcome {
 }
 
 /// What a thread was told.
-struct Told {
+struct ThreadFigures {
     outcome: Outcome,
     /// Units charged to each key.
     charged: Vec<u64>,
 }
 
 /// Keys under two policies: users first, then teams.
-struct Room {
+struct GatePair {
     seed: u64,
     users: Gate,
     teams: Gate,
@@ -72,28 +72,28 @@ fn try_run(scene: &Scene, round: u64, operations: u64) -> Result<Outcome, Error>
     let users = Gate::builder()
         .value(scene.policy.clone().with_name("user")?)
         .value(scene.other_policy(&mut rng).with_name("team")?)
-        .clock(Manual::at(Timestamp::saturating(NOW)))
+        .clock(ManualClock::at(Timestamp::saturating(NOW)))
         .build()?;
     let teams = users.policy("team").ok_or(Error::NoPolicy)?;
     let names = (0..USERS).map(|user| format!("user:{user}")).chain((0..TEAMS).map(|team| format!("team:{team}")));
-    let (seed, left) = (rng.next(), AtomicU64::new(operations));
-    let room = Room { seed, users, teams, names: names.collect(), left };
+    let (seed, left) = (rng.next_u64(), AtomicU64::new(operations));
+    let gates = GatePair { seed, users, teams, names: names.collect(), left };
     let (mut all, mut charged) = (Outcome::default(), vec![0; USERS + TEAMS]);
-    for told in on_threads(|thread| room.work(thread)) {
+    for told in on_threads(|thread| gates.work(thread)) {
         all.add(told.outcome);
         charged.iter_mut().zip(told.charged).for_each(|(sum, more)| *sum += more);
     }
     for (key, told) in charged.into_iter().enumerate() {
-        let held = room.held(key)?;
+        let held = gates.held(key)?;
         if held != i128::from(told) {
-            let name = room.names[key].clone();
-            all.wrong.push((Some(name), format!("{held} units charged, {told} told; {}", room.policies())));
+            let name = gates.names[key].clone();
+            all.wrong.push((Some(name), format!("{held} units charged, {told} told; {}", gates.policies())));
         }
     }
     Ok(all)
 }
 
-impl Room {
+impl GatePair {
     fn policies(&self) -> String {
         format!("users \"{}\", teams \"{}\"", self.users.current(), self.teams.current())
     }
@@ -102,7 +102,7 @@ impl Room {
         if key < USERS { &self.users } else { &self.teams }
     }
 
-    fn ask(&self, key: usize, cost: u64) -> Ask<'_> {
+    fn ask(&self, key: usize, cost: u64) -> GateRequest<'_> {
         self.gate(key).ask(&self.names[key]).cost(cost)
     }
 
@@ -112,8 +112,8 @@ impl Room {
         Ok(i128::from(fresh) - i128::from(self.gate(key).peek(&self.names[key])?.remaining))
     }
 
-    fn work(&self, thread: u64) -> Told {
-        let mut told = Told { outcome: Outcome::default(), charged: vec![0; self.names.len()] };
+    fn work(&self, thread: u64) -> ThreadFigures {
+        let mut told = ThreadFigures { outcome: Outcome::default(), charged: vec![0; self.names.len()] };
         let mut rng = Rng::of_part(self.seed, thread);
         while take(&self.left) {
             let until = told.outcome.operations + BATCH;
@@ -126,23 +126,23 @@ impl Room {
     }
 
     /// Mostly a user and a team, sometimes one alone or two users and a team, in any order.
-    fn act(&self, rng: &mut Rng, told: &mut Told) {
-        let user = if rng.chance(30) { 0 } else { rng.below(USERS as u64) as usize };
-        let mut keys = vec![user, USERS + rng.below(TEAMS as u64) as usize];
+    fn act(&self, rng: &mut Rng, told: &mut ThreadFigures) {
+        let user = if rng.chance(30) { 0 } else { rng.index(USERS) };
+        let mut keys = vec![user, USERS + rng.index(TEAMS)];
         match rng.below(10) {
             0 => keys.truncate(1),
             1 => keys.push((user + 1) % USERS),
             _ => {}
         }
-        let first = rng.below(keys.len() as u64) as usize;
+        let first = rng.index(keys.len());
         keys.rotate_left(first);
         let items: Vec<(usize, u64)> = keys.into_iter().map(|key| (key, rng.within(1, 3))).collect();
         told.outcome.operations += items.len() as u64;
         told.outcome.asked += 1;
-        let asks: Vec<Ask<'_>> = items.iter().map(|(key, cost)| self.ask(*key, *cost)).collect();
+        let asks: Vec<GateRequest<'_>> = items.iter().map(|(key, cost)| self.ask(*key, *cost)).collect();
         // One key alone goes the usual way, which takes no lock, between the others.
         let done = match asks.as_slice() {
-            [ask] => ask.check().map(|decision| Together {
+            [ask] => ask.check().map(|decision| JointDecision {
                 allowed: decision.allowed,
                 retry_after: decision.retry_after,
                 decisions: vec![decision],
@@ -156,7 +156,7 @@ impl Room {
     }
 }
 
-fn hear(items: &[(usize, u64)], together: &Together, told: &mut Told) {
+fn hear(items: &[(usize, u64)], together: &JointDecision, told: &mut ThreadFigures) {
     told.outcome.allowed += u64::from(together.allowed);
     for ((key, cost), decision) in items.iter().zip(&together.decisions) {
         let right = if together.allowed { *cost } else { 0 };

@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
-use tollgate::{Error, Gate, Manual, Timestamp};
+use tollgate::{Error, Gate, ManualClock, Timestamp};
 
-use super::caller::{Admitted, Caller, Floor, Hand, Heard};
+use super::caller::{Admission, Caller, ClockDriver, RunState, ThreadRecord};
 use super::keys::{HOT, Keys};
 use super::scene::Scene;
 use super::summary::Share;
@@ -30,34 +30,34 @@ pub(super) struct Outcome {
 /// Runs a scene for so many operations.
 pub(super) fn run(scene: &Scene, keys: &Keys, operations: u64) -> Outcome {
     match open(scene) {
-        Ok((gate, hand)) => run_with(scene, keys, operations, gate, hand),
+        Ok((gate, driver)) => run_with(scene, keys, operations, gate, driver),
         Err(error) => Outcome { wrong: vec![(None, error.to_string())], ..Outcome::default() },
     }
 }
 
-fn open(scene: &Scene) -> Result<(Gate, Option<Hand>), Error> {
+fn open(scene: &Scene) -> Result<(Gate, Option<ClockDriver>), Error> {
     let builder = Gate::builder().value(scene.policy.clone());
     let Some(pace) = scene.pace else { return Ok((builder.build()?, None)) };
-    let clock = Manual::at(Timestamp::saturating(pace.start));
-    Ok((builder.clock(clock.clone()).build()?, Some(Hand::new(clock, pace))))
+    let clock = ManualClock::at(Timestamp::saturating(pace.start));
+    Ok((builder.clock(clock.clone()).build()?, Some(ClockDriver::new(clock, pace))))
 }
 
-fn run_with(scene: &Scene, keys: &Keys, operations: u64, gate: Gate, hand: Option<Hand>) -> Outcome {
+fn run_with(scene: &Scene, keys: &Keys, operations: u64, gate: Gate, driver: Option<ClockDriver>) -> Outcome {
     if scene.crowded {
         let crowd = (0..CROWD).try_for_each(|key| gate.check(format!("crowd:{key}")).map(|_| ()));
         if let Err(error) = crowd {
             return Outcome { wrong: vec![(None, error.to_string())], ..Outcome::default() };
         }
     }
-    let floor = Floor { scene, keys, gate, left: AtomicU64::new(operations), balance: AtomicI64::new(0) };
-    let hand = Mutex::new(hand);
-    let heard = on_threads(|thread| {
+    let state = RunState { scene, keys, gate, left: AtomicU64::new(operations), balance: AtomicI64::new(0) };
+    let driver = Mutex::new(driver);
+    let records = on_threads(|thread| {
         // Whoever comes first advances the clock.
-        let hand = hand.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-        Caller::new(&floor, thread, hand).work()
+        let driver = driver.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        Caller::new(&state, thread, driver).work()
     });
-    let mut outcome = judge(scene, keys, heard);
-    let shared = floor.gate.stats().overflow_decisions;
+    let mut outcome = judge(scene, keys, records);
+    let shared = state.gate.stats().overflow_decisions;
     if shared > 0 {
         // There is memory for many more keys than were used, and keys that share a place are refused early.
         outcome.wrong.push((None, format!("{shared} decisions on keys that found no place")));
@@ -65,15 +65,15 @@ fn run_with(scene: &Scene, keys: &Keys, operations: u64, gate: Gate, hand: Optio
     outcome
 }
 
-fn judge(scene: &Scene, keys: &Keys, heard: Vec<(Heard, Option<Hand>)>) -> Outcome {
+fn judge(scene: &Scene, keys: &Keys, records: Vec<(ThreadRecord, Option<ClockDriver>)>) -> Outcome {
     let (mut outcome, mut admitted, mut offers) = (Outcome::default(), Vec::new(), Vec::new());
     let mut stood = None;
-    for (heard, hand) in heard {
-        outcome.operations += heard.operations;
-        outcome.wrong.extend(heard.wrong.into_iter().map(|wrong| (None, wrong)));
-        admitted.extend(heard.admitted);
-        offers.extend(heard.offers);
-        stood = stood.or(hand.map(|hand| hand.stood));
+    for (record, driver) in records {
+        outcome.operations += record.operations;
+        outcome.wrong.extend(record.wrong.into_iter().map(|wrong| (None, wrong)));
+        admitted.extend(record.admitted);
+        offers.extend(record.offers);
+        stood = stood.or(driver.map(|driver| driver.stood));
     }
     outcome.admitted = admitted.iter().map(|admitted| admitted.event.units).sum();
     outcome.wrong.extend(too_much(scene, keys, &mut admitted));
@@ -100,7 +100,7 @@ fn is_full(scene: &Scene, hot: Share) -> bool {
 }
 
 /// Every key of which an interval admitted more than was promised.
-fn too_much(scene: &Scene, keys: &Keys, admitted: &mut [Admitted]) -> Vec<(Option<String>, String)> {
+fn too_much(scene: &Scene, keys: &Keys, admitted: &mut [Admission]) -> Vec<(Option<String>, String)> {
     admitted.sort_unstable_by_key(|admitted| (admitted.key, admitted.event.at));
     let each = admitted.chunk_by(|a, b| a.key == b.key).filter_map(|admitted| {
         let events: Vec<Event> = admitted.iter().map(|admitted| admitted.event).collect();
@@ -115,17 +115,17 @@ mod tests {
     use super::*;
 
     /// What threads would have written down of these keys, times and units.
-    fn heard(admitted: &[(usize, u64, u64)]) -> Vec<(Heard, Option<Hand>)> {
+    fn records(admitted: &[(usize, u64, u64)]) -> Vec<(ThreadRecord, Option<ClockDriver>)> {
         let admitted = admitted.iter().map(|(key, at, units)| {
             let at = Timestamp::saturating(1_700_000_000_000_000 + at);
-            Admitted { key: *key, event: Event { at, units: *units } }
+            Admission { key: *key, event: Event { at, units: *units } }
         });
         // In turns, so that times of one key are spread over both.
-        let mut all = [Heard::default(), Heard::default()];
+        let mut all = [ThreadRecord::default(), ThreadRecord::default()];
         for (index, admitted) in admitted.enumerate() {
             all[index % 2].admitted.push(admitted);
         }
-        all.into_iter().map(|heard| (heard, None)).collect()
+        all.into_iter().map(|record| (record, None)).collect()
     }
 
     #[test]
@@ -134,18 +134,18 @@ mod tests {
         let scene = Scene { seed: 1, algorithm: "sliding", policy, pace: None, uniform: false, crowded: false };
         let keys = Keys::new();
         let fine = [(HOT, 999, 1), (7, 500, 3), (HOT, 0, 2), (8, 0, 1), (7, 1_500, 3), (HOT, 1_000, 2)];
-        assert_eq!(judge(&scene, &keys, heard(&fine)).wrong, []);
+        assert_eq!(judge(&scene, &keys, records(&fine)).wrong, []);
         let mut more = fine.to_vec();
         more.push((7, 1_499, 1));
         let what = "3/ms: 4 units in the 1ms from 1700000000000500us, at most 3 promised";
-        assert_eq!(judge(&scene, &keys, heard(&more)).wrong, [(Some("key:7".to_owned()), what.to_owned())]);
+        assert_eq!(judge(&scene, &keys, records(&more)).wrong, [(Some("key:7".to_owned()), what.to_owned())]);
     }
 
     #[test]
     fn a_key_that_is_not_full_is_found_where_the_clock_is_advanced() {
         let scene = (0..).map(Scene::of).find(|scene| scene.pace.is_some()).unwrap();
-        let (_, hand) = open(&scene).unwrap();
-        let wrong = judge(&scene, &Keys::new(), vec![(Heard::default(), hand)]).wrong;
+        let (_, driver) = open(&scene).unwrap();
+        let wrong = judge(&scene, &Keys::new(), vec![(ThreadRecord::default(), driver)]).wrong;
         assert_eq!(wrong.len(), 1, "{wrong:?}");
         assert!(wrong[0].1.starts_with("0 units admitted, "), "{wrong:?}");
     }

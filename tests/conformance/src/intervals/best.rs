@@ -1,12 +1,12 @@
 //! The greatest of the values at and above a place, as values come in: a Fenwick tree.
 
 /// Places in a row, each with the greatest value it was given and who gave it.
-pub(super) struct Best {
+pub(super) struct MaxTree {
     /// A node holds the best of a few places, the last of which is its own; counted from the end.
     nodes: Vec<Option<(i128, usize)>>,
 }
 
-impl Best {
+impl MaxTree {
     pub(super) fn new(places: usize) -> Self {
         Self { nodes: vec![None; places + 1] }
     }

@@ -23,9 +23,9 @@ mod stairs;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_kernel::{Align, Limit, Micros, Timestamp};
+use tollgate_kernel::{Alignment, Limit, Micros, Timestamp};
 
-use best::Best;
+use best::MaxTree;
 use stairs::Stairs;
 
 /// Fixed windows of whole weeks begin on Mondays, all others at multiples of their period.
@@ -74,11 +74,11 @@ fn limit_excess(limit: &Limit, events: &[Event]) -> Option<Excess> {
         Some(stairs) => sweep(limit, &stairs, events),
         None => pairs(limit, events),
     })?;
-    let Found { from, span, units, most } = found;
+    let Interval { from, span, units, most } = found;
     Some(Excess { limit: limit.to_string(), from, span: Micros::new(span), units, most })
 }
 
-struct Found {
+struct Interval {
     from: Timestamp,
     span: u64,
     units: u64,
@@ -101,9 +101,9 @@ fn merged(events: &[Event]) -> Vec<Event> {
 /// does not know where an interval begins.
 ///
 /// [`most_in`]: tollgate_kernel::algorithms::Rule::most_in
-fn clock_window(limit: &Limit, events: &[Event]) -> Option<Found> {
+fn clock_window(limit: &Limit, events: &[Event]) -> Option<Interval> {
     let (name, period) = (limit.rule().name(), limit.period().get());
-    let aligned = limit.rule().numbers().2.align == Some(Align::Clock) && !period.is_multiple_of(WEEK);
+    let aligned = limit.rule().numbers().2.align == Some(Alignment::Clock) && !period.is_multiple_of(WEEK);
     if !aligned && name != "estimate" {
         return None;
     }
@@ -113,11 +113,11 @@ fn clock_window(limit: &Limit, events: &[Event]) -> Option<Found> {
         (units > limit.count()).then(|| (window(&events[0]) * period, units))
     });
     let (start, units) = full?;
-    Some(Found { from: Timestamp::saturating(start), span: period, units, most: limit.count() })
+    Some(Interval { from: Timestamp::saturating(start), span: period, units, most: limit.count() })
 }
 
 /// Every pair of events, one by one.
-fn pairs(limit: &Limit, events: &[Event]) -> Option<Found> {
+fn pairs(limit: &Limit, events: &[Event]) -> Option<Interval> {
     for (index, first) in events.iter().enumerate() {
         let mut units = 0;
         for last in &events[index..] {
@@ -125,7 +125,7 @@ fn pairs(limit: &Limit, events: &[Event]) -> Option<Found> {
             let span = last.at.since(first.at).get() + 1;
             let most = limit.rule().most_in(Micros::new(span));
             if units > most {
-                return Some(Found { from: first.at, span, units, most });
+                return Some(Interval { from: first.at, span, units, most });
             }
         }
     }
@@ -152,7 +152,7 @@ fn pairs(limit: &Limit, events: &[Event]) -> Option<Found> {
 ///
 /// So for each j it is enough to know the greatest second bracket of the events so far, among those with
 /// a great enough rest, for each of the three values of k.
-fn sweep(limit: &Limit, stairs: &Stairs, events: &[Event]) -> Option<Found> {
+fn sweep(limit: &Limit, stairs: &Stairs, events: &[Event]) -> Option<Interval> {
     let start = events.first()?.at;
     let place = |event: &Event| {
         let x = u128::from(event.at.since(start).get()) * u128::from(stairs.rate);
@@ -163,7 +163,7 @@ fn sweep(limit: &Limit, stairs: &Stairs, events: &[Event]) -> Option<Found> {
     rests.dedup();
     let (first, step) = (i128::from(stairs.first), i128::from(stairs.step));
     let (every, lead) = (i128::from(stairs.every), i128::from(stairs.lead));
-    let mut best = Best::new(rests.len());
+    let mut best = MaxTree::new(rests.len());
     let mut units = 0;
     for (last, event) in events.iter().enumerate() {
         let (q, r) = place(event);
@@ -181,12 +181,12 @@ fn sweep(limit: &Limit, stairs: &Stairs, events: &[Event]) -> Option<Found> {
 }
 
 /// The interval from one event to another, which the stairs say is too full.
-fn found(limit: &Limit, events: &[Event], begin: usize, last: usize) -> Option<Found> {
+fn found(limit: &Limit, events: &[Event], begin: usize, last: usize) -> Option<Interval> {
     let (from, span) = (events[begin].at, events[last].at.since(events[begin].at).get() + 1);
     let units = events[begin..=last].iter().map(|event| event.units).sum();
     let most = limit.rule().most_in(Micros::new(span));
     // The promise has the last word: if it does not agree, it is not the stairs it was taken for.
-    if units > most { Some(Found { from, span, units, most }) } else { pairs(limit, events) }
+    if units > most { Some(Interval { from, span, units, most }) } else { pairs(limit, events) }
 }
 
 #[cfg(test)]

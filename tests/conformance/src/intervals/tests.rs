@@ -4,7 +4,7 @@ use tollgate_kernel::algorithms::ALGORITHMS;
 use tollgate_kernel::{KeyState, Options, Policy, Request};
 
 use super::*;
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// A time at no edge of any window.
 const START: u64 = 1_700_000_000_000_007;
@@ -36,7 +36,7 @@ fn random_limit(rng: &mut Rng, index: usize) -> Limit {
         burst: listed.takes.burst.then(|| rng.within(1, count)),
         resolution: listed.takes.resolution.then(|| Micros::new(rng.within(1, period))),
         factor: listed.takes.factor.then_some(2.0),
-        align: (listed.takes.align && rng.chance(50)).then_some(Align::Clock),
+        align: (listed.takes.align && rng.chance(50)).then_some(Alignment::Clock),
         buckets: listed.takes.buckets.then(|| rng.within(1, 7)),
         ..Options::default()
     };
@@ -149,7 +149,7 @@ fn the_sweep_agrees_with_every_pair() {
         let mut admitted = greedy(&mut rng, &limit, 30, step);
         assert_eq!(limit_excess(&limit, &merged(&admitted)), None);
         for _ in 0..rng.within(1, 4) {
-            let place = rng.below(admitted.len() as u64) as usize;
+            let place = rng.index(admitted.len());
             match rng.below(3) {
                 0 => admitted[place].units += 1,
                 1 => admitted[place].at = Timestamp::saturating(admitted[place].at.get() - rng.below(9)),

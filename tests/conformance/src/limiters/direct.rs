@@ -2,13 +2,13 @@
 //! milliseconds instead of microseconds.
 
 use serde_json::{Map, Value};
-use tollgate_kernel::{Limit, Micros, Options, Problem};
+use tollgate_kernel::{Limit, LimitError, Micros, Options};
 
-use super::{Direct, fields};
+use super::{PolicyLimiter, fields};
 use crate::home::Refusal;
 use crate::line::Unit;
 
-pub(super) static SLIDING_WINDOW_COUNTER: Direct = Direct {
+pub(super) static SLIDING_WINDOW_COUNTER: PolicyLimiter = PolicyLimiter {
     name: "sliding_window_counter",
     unit: Unit::Millis,
     limit: |policy| {
@@ -24,7 +24,7 @@ pub(super) static SLIDING_WINDOW_COUNTER: Direct = Direct {
     },
 };
 
-pub(super) static LEAKY_BUCKET: Direct = Direct {
+pub(super) static LEAKY_BUCKET: PolicyLimiter = PolicyLimiter {
     name: "leaky_bucket",
     unit: Unit::Millis,
     limit: |policy| {
@@ -47,6 +47,6 @@ fn whole(policy: &Map<String, Value>, name: &str) -> Result<u64, Refusal> {
     number.ok_or_else(|| Refusal::new(format!("policy: expected an integer from 0 as {name}")))
 }
 
-fn refuse(problem: Problem) -> Refusal {
+fn refuse(problem: LimitError) -> Refusal {
     Refusal::new(format!("policy: {problem}"))
 }

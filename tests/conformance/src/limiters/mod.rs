@@ -13,7 +13,7 @@ mod slotted;
 mod window;
 
 use serde_json::{Map, Value};
-use tollgate_dialects::{Call, Outcome, Reply};
+use tollgate_dialects::{DialectOutcome, DialectReply, ParsedCall};
 use tollgate_kernel::{Cell, Decision, Limit, Timestamp};
 
 use crate::home::{Answer, Refusal};
@@ -23,13 +23,13 @@ use crate::line::{Operation, Scenario, Unit};
 #[derive(Clone, Copy)]
 pub enum Limiter {
     /// Called by its own convention.
-    Spoken(&'static Spoken),
+    Dialect(&'static DialectLimiter),
     /// Decided by a policy of one limit.
-    Direct(&'static Direct),
+    Policy(&'static PolicyLimiter),
 }
 
 /// A limiter with a calling convention.
-pub struct Spoken {
+pub struct DialectLimiter {
     /// Its name in the vectors.
     pub name: &'static str,
     /// The dialect that speaks it.
@@ -39,16 +39,16 @@ pub struct Spoken {
     /// What a client sends.
     pub speak: fn(&Scenario, &Operation) -> Result<Command, Refusal>,
     /// What a reply means.
-    pub understand: fn(&Operation, &Reply) -> Option<Answer>,
+    pub understand: fn(&Operation, &DialectReply) -> Option<Answer>,
     /// What the reply leaves out and only a home that holds the state can tell.
-    pub look: Option<Look>,
+    pub look: Option<StateFields>,
 }
 
 /// Fields from the call, its outcome and the key's cells at that time.
-pub type Look = fn(&Call, &Outcome, &[Cell], Timestamp) -> Answer;
+pub type StateFields = fn(&ParsedCall, &DialectOutcome, &[Cell], Timestamp) -> Answer;
 
 /// A limiter without one.
-pub struct Direct {
+pub struct PolicyLimiter {
     /// Its name in the vectors.
     pub name: &'static str,
     /// The unit its policy and clock are in; it becomes the kernel's tick.
@@ -70,24 +70,24 @@ pub struct Command {
 
 /// All limiters.
 pub static LIMITERS: &[Limiter] = &[
-    Limiter::Spoken(&slotted::SLIDING_WINDOW),
-    Limiter::Spoken(&slotted::AR1),
-    Limiter::Spoken(&counter::REDIS_LIMITER),
-    Limiter::Spoken(&window::SLIDING_WINDOW),
-    Limiter::Spoken(&plug::FIXED_WINDOW),
-    Limiter::Spoken(&plug::TOKEN_BUCKET),
-    Limiter::Spoken(&rolling::RISINGSTACK),
-    Limiter::Spoken(&gcra::GCRA),
-    Limiter::Direct(&direct::SLIDING_WINDOW_COUNTER),
-    Limiter::Direct(&direct::LEAKY_BUCKET),
+    Limiter::Dialect(&slotted::SLIDING_WINDOW),
+    Limiter::Dialect(&slotted::AR1),
+    Limiter::Dialect(&counter::REDIS_LIMITER),
+    Limiter::Dialect(&window::SLIDING_WINDOW),
+    Limiter::Dialect(&plug::FIXED_WINDOW),
+    Limiter::Dialect(&plug::TOKEN_BUCKET),
+    Limiter::Dialect(&rolling::RISINGSTACK),
+    Limiter::Dialect(&gcra::GCRA),
+    Limiter::Policy(&direct::SLIDING_WINDOW_COUNTER),
+    Limiter::Policy(&direct::LEAKY_BUCKET),
 ];
 
 impl Limiter {
     /// Its name in the vectors.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Spoken(spoken) => spoken.name,
-            Self::Direct(direct) => direct.name,
+            Self::Dialect(limiter) => limiter.name,
+            Self::Policy(limiter) => limiter.name,
         }
     }
 
@@ -123,10 +123,10 @@ fn list<'a>(policy: &'a Map<String, Value>, name: &str) -> Result<&'a [Value], R
 }
 
 /// The integers of a reply, if it is a list of them.
-fn integers<const N: usize>(reply: &Reply) -> Option<[i64; N]> {
-    let Reply::Array(replies) = reply else { return None };
-    let integer = |reply: &Reply| match reply {
-        Reply::Int(number) => Some(*number),
+fn integers<const N: usize>(reply: &DialectReply) -> Option<[i64; N]> {
+    let DialectReply::Array(replies) = reply else { return None };
+    let integer = |reply: &DialectReply| match reply {
+        DialectReply::Int(number) => Some(*number),
         _ => None,
     };
     replies.iter().map(integer).collect::<Option<Vec<_>>>()?.try_into().ok()

@@ -1,12 +1,12 @@
-//! Seed 003: `plug_fixed_window` and `plug_token_bucket`.
+//! `plug_fixed_window` and `plug_token_bucket`: PlugLimit.
 
-use tollgate_dialects::Reply;
+use tollgate_dialects::DialectReply;
 
-use super::{Command, Spoken, fields, number, one_unit};
+use super::{Command, DialectLimiter, fields, number, one_unit};
 use crate::home::{Answer, Refusal};
 use crate::line::{Operation, Scenario, Unit};
 
-pub(super) static FIXED_WINDOW: Spoken = Spoken {
+pub(super) static FIXED_WINDOW: DialectLimiter = DialectLimiter {
     name: "plug_fixed_window",
     dialect: "fixed_window",
     unit: Unit::Millis,
@@ -15,7 +15,7 @@ pub(super) static FIXED_WINDOW: Spoken = Spoken {
     look: None,
 };
 
-pub(super) static TOKEN_BUCKET: Spoken = Spoken {
+pub(super) static TOKEN_BUCKET: DialectLimiter = DialectLimiter {
     name: "plug_token_bucket",
     dialect: "token_bucket",
     unit: Unit::Millis,
@@ -29,11 +29,11 @@ fn speak(scenario: &Scenario, operation: &Operation, names: &[&str]) -> Result<C
     Ok(Command { keys: vec![one_unit(operation)?], args })
 }
 
-fn understand(_operation: &Operation, reply: &Reply) -> Option<Answer> {
-    let Reply::Array(parts) = reply else { return None };
-    let [Reply::Text(result), Reply::Array(headers)] = &parts[..] else { return None };
-    let text = |header: &Reply| match header {
-        Reply::Text(text) => Some(text.clone()),
+fn understand(_operation: &Operation, reply: &DialectReply) -> Option<Answer> {
+    let DialectReply::Array(parts) = reply else { return None };
+    let [DialectReply::Text(result), DialectReply::Array(headers)] = &parts[..] else { return None };
+    let text = |header: &DialectReply| match header {
+        DialectReply::Text(text) => Some(text.clone()),
         _ => None,
     };
     let headers = headers.iter().map(text).collect::<Option<Vec<_>>>()?;

@@ -1,14 +1,14 @@
-//! Seed 004: `risingstack`, through the options of its factory.
+//! `risingstack`: the rolling limiter with modes, through the options of its factory.
 
 use serde_json::{Map, Value};
-use tollgate_dialects::{Reply, RollingOptions};
+use tollgate_dialects::{DialectReply, RollingOptions};
 
-use super::{Command, Spoken, fields, integers, list};
+use super::{Command, DialectLimiter, fields, integers, list};
 use crate::home::{Answer, Refusal};
 use crate::line::{Operation, Scenario, Unit};
 
-pub(super) static RISINGSTACK: Spoken =
-    Spoken { name: "risingstack", dialect: "rolling", unit: Unit::Micros, speak, understand, look: None };
+pub(super) static RISINGSTACK: DialectLimiter =
+    DialectLimiter { name: "risingstack", dialect: "rolling", unit: Unit::Micros, speak, understand, look: None };
 
 /// What the vectors call the document's options.
 const NAMES: [(&str, &str); 4] = [
@@ -31,7 +31,7 @@ fn speak(scenario: &Scenario, operation: &Operation) -> Result<Command, Refusal>
     Ok(Command { keys: options.keys(&operation.key), args })
 }
 
-fn understand(_operation: &Operation, reply: &Reply) -> Option<Answer> {
+fn understand(_operation: &Operation, reply: &DialectReply) -> Option<Answer> {
     let [remaining, acknowledged, wait] = integers(reply)?;
     Some(fields([
         ("actionsRemaining", remaining.into()),

@@ -1,13 +1,13 @@
-//! Seed 002: `amvtek_sliding_window`.
+//! `amvtek_sliding_window`: the library rdslim.
 
 use serde_json::Value;
-use tollgate_dialects::Reply;
+use tollgate_dialects::DialectReply;
 
-use super::{Command, Spoken, fields, list, number, one_unit};
+use super::{Command, DialectLimiter, fields, list, number, one_unit};
 use crate::home::{Answer, Refusal};
 use crate::line::{Operation, Scenario, Unit};
 
-pub(super) static SLIDING_WINDOW: Spoken = Spoken {
+pub(super) static SLIDING_WINDOW: DialectLimiter = DialectLimiter {
     name: "amvtek_sliding_window",
     dialect: "sliding_window",
     unit: Unit::Micros,
@@ -30,9 +30,9 @@ fn speak(scenario: &Scenario, operation: &Operation) -> Result<Command, Refusal>
     Ok(Command { keys: vec![one_unit(operation)?], args })
 }
 
-fn understand(_operation: &Operation, reply: &Reply) -> Option<Answer> {
+fn understand(_operation: &Operation, reply: &DialectReply) -> Option<Answer> {
     match reply {
-        Reply::Int(status) => Some(fields([("status", (*status).into())])),
+        DialectReply::Int(status) => Some(fields([("status", (*status).into())])),
         _ => None,
     }
 }

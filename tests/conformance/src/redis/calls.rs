@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use tollgate_dialects::{DIALECTS, Dialect, Usage};
+use tollgate_dialects::{ApiCounterUsage, DIALECTS, Dialect};
 use tollgate_kernel::{KeyState, Timestamp};
 
-use super::trace::{Differs, Played, Trace};
+use super::trace::{Difference, Trace, TraceFigures};
 use super::wire::{Packaging, Wire};
 use crate::home::Refusal;
-use crate::rng::Rng;
-use crate::server::Served;
+use crate::server::ServerConnections;
+use tollgate_random::Rng;
 
 const EPISODE: u64 = 200;
 const START: u64 = 1_790_000_000_000_000;
@@ -31,9 +31,9 @@ const BAD: [&str; 12] = [
 ];
 
 /// Plays random calls, telling `progress` the operations done so far.
-pub fn play_dialects(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Played, Box<Differs>> {
-    let mut played = Played::default();
-    let lost = |seed, what: Refusal| Box::new(Differs { seed, asked: Vec::new(), what: what.to_string() });
+pub fn play_dialects(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<TraceFigures, Box<Difference>> {
+    let mut played = TraceFigures::default();
+    let lost = |seed, what: Refusal| Box::new(Difference { seed, asked: Vec::new(), what: what.to_string() });
     let mut wire = Wire::open(&trace.target).map_err(|error| lost(trace.seed, error))?;
     if let Some((find, replace)) = trace.fault {
         wire.break_library(find, replace);
@@ -48,13 +48,14 @@ pub fn play_dialects(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Pla
         // A key of the server expires by its clock, and is forgotten then; keys in Redis by another one. A clock
         // set back would tell them apart, so that is for episodes without the server.
         let goes_back = trace.fault.is_some() || random.chance(50);
-        let served = if !goes_back { Some(Served::open().map_err(|error| lost(seed, error))?) } else { None };
+        let served =
+            if !goes_back { Some(ServerConnections::open().map_err(|error| lost(seed, error))?) } else { None };
         let mut run = Run::new(&mut wire, served, dialect, random);
         run.skip = usize::from(trace.fault.is_some());
         for _ in 0..EPISODE {
             if let Err(what) = run.step() {
                 let asked = run.asked.split_off(run.asked.len().saturating_sub(12));
-                return Err(Box::new(Differs { seed, asked, what: what.to_string() }));
+                return Err(Box::new(Difference { seed, asked, what: what.to_string() }));
             }
         }
         played.operations += EPISODE;
@@ -67,7 +68,7 @@ pub fn play_dialects(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Pla
 
 struct Run<'a> {
     wire: &'a mut Wire,
-    served: Option<Served>,
+    served: Option<ServerConnections>,
     dialect: &'static Dialect,
     random: Rng,
     now: u64,
@@ -75,7 +76,7 @@ struct Run<'a> {
     unit: u64,
     /// Policies this episode asks for, as arguments.
     policies: Vec<Vec<String>>,
-    states: HashMap<Vec<u8>, (KeyState, Usage)>,
+    states: HashMap<Vec<u8>, (KeyState, ApiCounterUsage)>,
     asked: Vec<String>,
     answered: u64,
     /// Parties that are not asked.
@@ -86,7 +87,7 @@ struct Run<'a> {
 const PARTIES: [(&str, Packaging); 2] = [("s", Packaging::Script), ("f", Packaging::Function)];
 
 impl<'a> Run<'a> {
-    fn new(wire: &'a mut Wire, served: Option<Served>, dialect: &'static Dialect, mut random: Rng) -> Self {
+    fn new(wire: &'a mut Wire, served: Option<ServerConnections>, dialect: &'static Dialect, mut random: Rng) -> Self {
         let unit = random.pick(&[1, 1_000, 1_000_000]);
         let now = START + random.below(1_000_000_000);
         let policies = (0..2).map(|_| policy(dialect.name, &mut random)).collect();
@@ -115,14 +116,14 @@ impl<'a> Run<'a> {
         let (mut keys, mut args) = self.command();
         let right = args.clone();
         if self.random.chance(8) && !args.is_empty() {
-            let place = self.random.below(args.len() as u64) as usize;
+            let place = self.random.index(args.len());
             args[place] = self.random.pick(&BAD).to_owned();
         } else if self.random.chance(2) {
             args.pop();
         }
         if right != args && self.dialect.name != "api_counter" {
             // It may be another policy now, and so needs other keys.
-            let chosen = self.random.next();
+            let chosen = self.random.next_u64();
             keys.iter_mut().for_each(|key| *key += &format!("-{chosen}"));
         }
         if matches!(self.dialect.name, "slot_window" | "ar1") && self.random.chance(20) {

@@ -90,7 +90,7 @@ pub static FAULTS: &[Fault] = &[
 
 /// Plays a trace against the fault; answers whether it was found.
 pub fn is_found(fault: &Fault, target: &Target) -> Result<bool, Refusal> {
-    let text = tollgate_redis::lua::library(tollgate_redis::lua::Names::Testing);
+    let text = tollgate_redis::lua::library(tollgate_redis::lua::LuaNaming::Testing);
     if text.matches(fault.find).count() == 0 {
         return Err(Refusal::new(format!("{}: its text is no longer in the source: {:?}", fault.what, fault.find)));
     }

@@ -1,28 +1,28 @@
 //! The vectors through a home in Redis: what a client of the limiter would send goes to its function or
 //! script; limiters without one are policies of one limit, decided by `tollgate`.
 
-use tollgate_dialects::{Action, Call, Dialect, Outcome, Usage};
+use tollgate_dialects::{Action, ApiCounterUsage, Dialect, DialectOutcome, ParsedCall};
 use tollgate_kernel::{Cell, Cost, Decision, Micros, Policy, Source, Timestamp, Wait};
 
-use super::value::{By, cells};
+use super::value::{RecordLookup, cells};
 use super::wire::{Packaging, Target, Wire};
 use crate::home::{Answer, Home, Refusal};
-use crate::limiters::{Direct, Limiter, Spoken};
+use crate::limiters::{DialectLimiter, Limiter, PolicyLimiter};
 use crate::line::{Operation, Scenario};
 
 /// A home in Redis.
-pub struct InRedis {
+pub struct RedisHome {
     wire: Wire,
     packaging: Packaging,
-    limiter: Option<Running>,
+    limiter: Option<ScenarioLimiter>,
 }
 
-enum Running {
-    Spoken(&'static Spoken, &'static Dialect, Scenario),
-    Direct(&'static Direct, Policy),
+enum ScenarioLimiter {
+    Dialect(&'static DialectLimiter, &'static Dialect, Scenario),
+    Policy(&'static PolicyLimiter, Policy),
 }
 
-impl InRedis {
+impl RedisHome {
     /// Opens it on the server of the environment, or on one of its own.
     pub fn open(packaging: Packaging) -> Result<Self, Refusal> {
         Ok(Self { wire: Wire::open(&Target::from_env())?, packaging, limiter: None })
@@ -30,7 +30,7 @@ impl InRedis {
 
     fn spoken(
         &mut self,
-        spoken: &Spoken,
+        spoken: &DialectLimiter,
         dialect: &Dialect,
         scenario: &Scenario,
         operation: &Operation,
@@ -43,7 +43,7 @@ impl InRedis {
         let outcome = if dialect.lua.is_some() {
             // Not read here: the Lua must find what is wrong by itself.
             let reply = self.wire.dialect(self.packaging, dialect.name, &keys, &command.args, home)?;
-            Outcome { reply, decision: None }
+            DialectOutcome { reply, decision: None }
         } else {
             self.decided(call.as_ref().map_err(Clone::clone)?, &keys, home)?
         };
@@ -57,18 +57,18 @@ impl InRedis {
         Ok(answer)
     }
 
-    fn cells(&mut self, call: &Call, keys: &[Vec<u8>]) -> Result<Vec<Cell>, Refusal> {
-        cells(&mut self.wire, keys.first().map(Vec::as_slice).unwrap_or_default(), call.policy(), By::Place)
+    fn cells(&mut self, call: &ParsedCall, keys: &[Vec<u8>]) -> Result<Vec<Cell>, Refusal> {
+        cells(&mut self.wire, keys.first().map(Vec::as_slice).unwrap_or_default(), call.policy(), RecordLookup::Place)
     }
 
     /// A call whose convention has no function: its policy decided by `tollgate`, worded here.
-    fn decided(&mut self, call: &Call, keys: &[Vec<u8>], home: Timestamp) -> Result<Outcome, Refusal> {
+    fn decided(&mut self, call: &ParsedCall, keys: &[Vec<u8>], home: Timestamp) -> Result<DialectOutcome, Refusal> {
         let Action::Check(request) = call.action() else { return Err(Refusal::new("expected a request")) };
         let decision = self.decide(call.policy(), keys, request.cost.get(), call.time(home)?)?;
-        Ok(Outcome { reply: call.reply(&decision, &[], &Usage::default()), decision: Some(decision) })
+        Ok(DialectOutcome { reply: call.reply(&decision, &[], &ApiCounterUsage::default()), decision: Some(decision) })
     }
 
-    fn direct(&mut self, direct: &Direct, policy: &Policy, operation: &Operation) -> Result<Answer, Refusal> {
+    fn direct(&mut self, direct: &PolicyLimiter, policy: &Policy, operation: &Operation) -> Result<Answer, Refusal> {
         let cost = operation.n.as_u64().and_then(Cost::new);
         let cost = cost.ok_or_else(|| Refusal::new("n: expected an integer below 2^53"))?;
         let keys = [self.wire.key(&operation.key)];
@@ -83,23 +83,26 @@ impl InRedis {
     }
 }
 
-impl Home for InRedis {
+impl Home for RedisHome {
     fn scenario(&mut self, scenario: &Scenario) -> Result<(), Refusal> {
         self.limiter = None;
         self.wire.forget()?;
         self.limiter = Some(match Limiter::find(&scenario.limiter)? {
-            Limiter::Spoken(spoken) => {
+            Limiter::Dialect(spoken) => {
                 let dialect = tollgate_dialects::find(spoken.dialect);
                 let dialect = dialect.ok_or_else(|| Refusal::new(format!("no dialect {:?}", spoken.dialect)))?;
                 // A first call, of which nothing stays, tells whether the policy is one.
                 let first = Operation { t: scenario.start, key: b"first".to_vec(), n: 1.into(), want_wait: false };
                 self.spoken(spoken, dialect, scenario, &first)?;
                 self.wire.forget()?;
-                Running::Spoken(spoken, dialect, scenario.clone())
+                ScenarioLimiter::Dialect(spoken, dialect, scenario.clone())
             }
-            Limiter::Direct(direct) => {
+            Limiter::Policy(direct) => {
                 let limit = (direct.limit)(&scenario.policy)?;
-                Running::Direct(direct, Policy::new(vec![limit]).map_err(|error| Refusal::new(error.to_string()))?)
+                ScenarioLimiter::Policy(
+                    direct,
+                    Policy::new(vec![limit]).map_err(|error| Refusal::new(error.to_string()))?,
+                )
             }
         });
         Ok(())
@@ -109,15 +112,17 @@ impl Home for InRedis {
         let running = self.limiter.take();
         let answer = match &running {
             None => Err(Refusal::new("expected a scenario that begins before its operations")),
-            Some(Running::Spoken(spoken, dialect, scenario)) => self.spoken(spoken, dialect, scenario, operation),
-            Some(Running::Direct(direct, policy)) => self.direct(direct, policy, operation),
+            Some(ScenarioLimiter::Dialect(spoken, dialect, scenario)) => {
+                self.spoken(spoken, dialect, scenario, operation)
+            }
+            Some(ScenarioLimiter::Policy(direct, policy)) => self.direct(direct, policy, operation),
         };
         self.limiter = running;
         answer
     }
 }
 
-fn read(dialect: &Dialect, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Result<Call, Refusal> {
+fn read(dialect: &Dialect, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Result<ParsedCall, Refusal> {
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     Ok((dialect.parse)(&keys, &args)?)

@@ -20,9 +20,9 @@ mod wire;
 
 pub use calls::play_dialects;
 pub use faults::{FAULTS, Fault, is_found};
-pub use home::InRedis;
+pub use home::RedisHome;
 pub(crate) use home::decision;
-pub use trace::{Differs, Played, Trace, play};
-pub use value::{By, cells, same_state};
+pub use trace::{Difference, Trace, TraceFigures, play};
+pub use value::{RecordLookup, cells, same_state};
 pub(crate) use wire::reply;
 pub use wire::{Packaging, Target, Wire};

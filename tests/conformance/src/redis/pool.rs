@@ -2,7 +2,7 @@
 
 use tollgate_kernel::{Mode, Policy};
 
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 const COUNTS: [u64; 11] = [1, 2, 3, 5, 10, 40, 90, 200, 700, 1_000_003, 999_999_937];
 const PERIODS: [&str; 10] = ["1ms", "7ms", "100ms", "1s", "3s", "10s", "1min", "1h", "1d", "1w"];
@@ -38,7 +38,7 @@ pub(super) fn long(random: &mut Rng, name: &str) -> Policy {
 pub(super) fn changed(random: &mut Rng, policy: &Policy) -> Policy {
     for _ in 0..20 {
         let mut limits: Vec<String> = policy.limits().iter().map(|limit| limit.to_string()).collect();
-        let place = random.below(limits.len() as u64) as usize;
+        let place = random.index(limits.len());
         match random.below(4) {
             0 => limits.push(limit(random)),
             1 if limits.len() > 1 => drop(limits.remove(place)),
@@ -50,7 +50,7 @@ pub(super) fn changed(random: &mut Rng, policy: &Policy) -> Policy {
                 }
             }
             _ => {
-                let count = COUNTS[random.below(COUNTS.len() as u64) as usize];
+                let count = random.pick(&COUNTS);
                 let rest = limits[place].split_once('/').map(|(_, rest)| rest.to_owned()).unwrap_or_default();
                 limits[place] = format!("{count}/{rest}");
             }
@@ -65,7 +65,7 @@ pub(super) fn changed(random: &mut Rng, policy: &Policy) -> Policy {
 /// A policy that somebody else brings: limits of the same names, mostly, by any algorithm and of any period.
 pub(super) fn beside(random: &mut Rng, policy: &Policy) -> Policy {
     for _ in 0..20 {
-        let own = &policy.limits()[random.below(policy.limits().len() as u64) as usize];
+        let own = &policy.limits()[random.index(policy.limits().len())];
         let new = limit(random);
         let text = match own.given_name() {
             Some(name) if random.chance(80) => format!("{} name={name}", new.split(" name=").next().unwrap_or(&new)),
@@ -90,7 +90,7 @@ fn named(text: &str, name: &str) -> Option<Policy> {
 
 fn limit(random: &mut Rng) -> String {
     let count = random.pick(&COUNTS);
-    let period = PERIODS[random.below(PERIODS.len() as u64) as usize];
+    let period = random.pick(&PERIODS);
     let some = |random: &mut Rng| COUNTS[random.below(6) as usize];
     let rule = match random.below(10) {
         0..3 => String::new(),

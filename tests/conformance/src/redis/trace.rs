@@ -6,16 +6,17 @@ mod attack;
 use std::sync::Arc;
 
 use tollgate_kernel::{
-    Cell, Cost, Decision, Detail, KeyState, Limit, Micros, Mode, Part, Policy, Request, Timestamp, Wait, decide_all,
+    Cell, Cost, Decision, Detail, JointRequest, KeyState, Limit, Micros, Mode, Policy, Request, Timestamp, Wait,
+    decide_all,
 };
 
 use super::home::decision;
 use super::pool;
-use super::value::{By, cells, same_state};
+use super::value::{RecordLookup, cells, same_state};
 use super::wire::{Packaging, Target, Wire};
 use crate::home::Refusal;
-use crate::rng::Rng;
-use crate::server::{Front, Served};
+use crate::server::{FrontEnd, ServerConnections};
+use tollgate_random::Rng;
 
 /// What to play.
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ pub struct Trace {
 
 /// What was played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Played {
+pub struct TraceFigures {
     /// Operations, each answered by the kernel, the script, the function and the switching party.
     pub operations: u64,
     /// Requests that were allowed.
@@ -46,7 +47,7 @@ pub struct Played {
 
 /// A difference, with how to see it again.
 #[derive(Clone, Debug)]
-pub struct Differs {
+pub struct Difference {
     /// The seed of the episode.
     pub seed: u64,
     /// The last few things asked.
@@ -61,9 +62,9 @@ const KEYS: u64 = 2;
 const START: u64 = 1_790_000_000_000_000;
 
 /// Plays a trace, telling `progress` the operations done so far.
-pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Played, Box<Differs>> {
-    let mut played = Played::default();
-    let lost = |seed, error: Refusal| Box::new(Differs { seed, asked: Vec::new(), what: error.to_string() });
+pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<TraceFigures, Box<Difference>> {
+    let mut played = TraceFigures::default();
+    let lost = |seed, error: Refusal| Box::new(Difference { seed, asked: Vec::new(), what: error.to_string() });
     let mut wire = Wire::open(&trace.target).map_err(|error| lost(trace.seed, error))?;
     if let Some((find, replace)) = trace.fault {
         wire.break_library(find, replace);
@@ -73,15 +74,18 @@ pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Played, Box<
         let seed = trace.seed.wrapping_add(episode);
         wire.forget().map_err(|error| lost(seed, error))?;
         // Its keys cannot be forgotten all at once, so each episode has another.
-        let served =
-            if trace.fault.is_none() { Some(Served::open().map_err(|error| lost(seed, error))?) } else { None };
+        let served = if trace.fault.is_none() {
+            Some(ServerConnections::open().map_err(|error| lost(seed, error))?)
+        } else {
+            None
+        };
         let mut run = Run::new(&mut wire, served, seed);
         if trace.fault.is_some() {
             run.parties = &PARTIES[1..2];
         }
         if let Err(what) = run.episode() {
             let asked = run.asked.split_off(run.asked.len().saturating_sub(12));
-            return Err(Box::new(Differs { seed, asked, what: what.to_string() }));
+            return Err(Box::new(Difference { seed, asked, what: what.to_string() }));
         }
         played.operations += run.played.operations;
         played.allowed += run.played.allowed;
@@ -99,22 +103,22 @@ enum Party {
     Redis(Packaging),
     /// Script and function in turn, on the same keys.
     Either,
-    Server(Front),
+    Server(FrontEnd),
 }
 
 static PARTIES: [Party; 5] = [
     Party::Redis(Packaging::Script),
     Party::Redis(Packaging::Function),
     Party::Either,
-    Party::Server(Front::Resp),
-    Party::Server(Front::Http),
+    Party::Server(FrontEnd::Resp),
+    Party::Server(FrontEnd::Http),
 ];
 /// Of these, those whose states can be read.
 const READABLE: usize = 3;
 
 struct Run<'a> {
     wire: &'a mut Wire,
-    served: Option<Served>,
+    served: Option<ServerConnections>,
     random: Rng,
     now: u64,
     policies: Vec<Policy>,
@@ -125,7 +129,7 @@ struct Run<'a> {
     asked: Vec<String>,
     /// Times at which decisions said that something would happen.
     edges: Vec<u64>,
-    played: Played,
+    played: TraceFigures,
     parties: &'static [Party],
     /// Whether logs are to grow long.
     hurries: bool,
@@ -141,7 +145,7 @@ struct Run<'a> {
 type Answers = Vec<i64>;
 
 impl<'a> Run<'a> {
-    fn new(wire: &'a mut Wire, served: Option<Served>, seed: u64) -> Self {
+    fn new(wire: &'a mut Wire, served: Option<ServerConnections>, seed: u64) -> Self {
         let mut random = Rng::new(seed);
         let mut policies: Vec<Policy> = NAMES.iter().map(|name| pool::policy(&mut random, name)).collect();
         let (hurries, changes) = (random.chance(30), random.chance(50));
@@ -152,7 +156,7 @@ impl<'a> Run<'a> {
         }
         let states = vec![KeyState::default(); NAMES.len() * KEYS as usize];
         let now = START + random.below(100_000_000_000);
-        let (charges, asked, edges, played) = (Vec::new(), Vec::new(), Vec::new(), Played::default());
+        let (charges, asked, edges, played) = (Vec::new(), Vec::new(), Vec::new(), TraceFigures::default());
         let before = [const { None }; NAMES.len()];
         Self {
             wire,
@@ -180,7 +184,7 @@ impl<'a> Run<'a> {
         let length = if self.hurries { 8 * EPISODE } else { EPISODE };
         while self.played.operations < length {
             self.pass_time(pace);
-            let place = self.random.below(NAMES.len() as u64) as usize;
+            let place = self.random.index(NAMES.len());
             let key = self.random.below(KEYS);
             if self.hurries && self.random.chance(10) {
                 self.burst(0, 0, pace)?;
@@ -215,7 +219,7 @@ impl<'a> Run<'a> {
 
     fn pass_time(&mut self, pace: u64) {
         if self.random.chance(25)
-            && let Some(edge) = self.edges.get(self.random.below(1 + self.edges.len() as u64) as usize)
+            && let Some(edge) = self.edges.get(self.random.index(1 + self.edges.len()))
             && *edge >= self.now
         {
             // Exactly when something was said to happen, or a microsecond off.
@@ -308,8 +312,7 @@ impl<'a> Run<'a> {
         if self.charges.is_empty() {
             return Ok(());
         }
-        let (place, key, mut units, mut at) =
-            self.charges.swap_remove(self.random.below(self.charges.len() as u64) as usize);
+        let (place, key, mut units, mut at) = self.charges.swap_remove(self.random.index(self.charges.len()));
         if self.random.below(4) == 0 {
             (units, at) =
                 (self.random.below(1 + 2 * units), Timestamp::saturating(self.now + 10 - self.random.below(2_000_000)));
@@ -360,11 +363,11 @@ impl<'a> Run<'a> {
                 self.states[place * KEYS as usize + *key as usize].cells_of(&policies[*place], t).to_vec()
             })
             .collect();
-        let mut parts: Vec<Part<'_>> = chosen
+        let mut parts: Vec<JointRequest<'_>> = chosen
             .iter()
             .zip(&mut held)
             .zip(&costs)
-            .map(|(((place, _), cells), cost)| Part {
+            .map(|(((place, _), cells), cost)| JointRequest {
                 policy: &policies[*place],
                 cells,
                 cost: Cost::new(*cost).unwrap_or(Cost::ONE),
@@ -423,7 +426,13 @@ impl<'a> Run<'a> {
         self.wire.native(packaging, call, &keys, &policies, &words, Timestamp::saturating(self.now))
     }
 
-    fn ask_server(&mut self, front: Front, call: &str, on: &[(usize, u64)], args: &[&str]) -> Result<Answers, Refusal> {
+    fn ask_server(
+        &mut self,
+        front: FrontEnd,
+        call: &str,
+        on: &[(usize, u64)],
+        args: &[&str],
+    ) -> Result<Answers, Refusal> {
         let t = self.t();
         let keys: Vec<String> = on.iter().map(|(_, key)| format!("{front:?}{key}")).collect();
         let on: Vec<(&[u8], &Policy)> =
@@ -457,7 +466,7 @@ impl<'a> Run<'a> {
             self.played.chunked += 1;
         }
         let state = self.states[place * KEYS as usize + key as usize].cells_of(&policy, t).to_vec();
-        let found = cells(self.wire, &name, &policy, By::Tag)?;
+        let found = cells(self.wire, &name, &policy, RecordLookup::Tag)?;
         for ((limit, mine), theirs) in policy.limits().iter().zip(&state).zip(&found) {
             if !same_state(limit, mine, theirs, t) {
                 return Err(Refusal::new(format!("{limit} of party {party}: kernel {mine:?}, there {theirs:?}")));

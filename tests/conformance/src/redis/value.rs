@@ -20,7 +20,7 @@ fn bad(what: &str) -> Refusal {
 }
 
 /// The cells of the policy that the key's own records hold, in policy order; fresh ones if there is no key.
-pub fn cells(wire: &mut Wire, key: &[u8], policy: &Policy, by: By) -> Result<Vec<Cell>, Refusal> {
+pub fn cells(wire: &mut Wire, key: &[u8], policy: &Policy, by: RecordLookup) -> Result<Vec<Cell>, Refusal> {
     let kind = wire.ask(redis::cmd("TYPE").arg(key))?;
     let (value, chunks) = match &kind {
         Value::SimpleString(kind) if kind == "none" => {
@@ -38,8 +38,8 @@ pub fn cells(wire: &mut Wire, key: &[u8], policy: &Policy, by: By) -> Result<Vec
     for (place, limit) in policy.limits().iter().enumerate() {
         // A dialect files under tags of its own, in the order of its limits.
         let found = match by {
-            By::Tag => records.iter().find(|record| record.tag == tag_bytes(limit)),
-            By::Place => records.get(place),
+            RecordLookup::Tag => records.iter().find(|record| record.tag == tag_bytes(limit)),
+            RecordLookup::Place => records.get(place),
         };
         cells.push(found.map_or_else(|| Ok(limit.fresh()), |record| record.cell(limit, &chunks))?);
     }
@@ -48,7 +48,7 @@ pub fn cells(wire: &mut Wire, key: &[u8], policy: &Policy, by: By) -> Result<Vec
 
 /// How the record of a limit is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum RecordLookup {
     /// By the tag of the limit's id.
     Tag,
     /// By the place of the limit.

@@ -8,10 +8,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use redis::{Connection, ConnectionLike, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
-use tollgate_dialects::Reply;
+use tollgate_dialects::DialectReply;
 use tollgate_kernel::{Policy, Timestamp};
 use tollgate_kit::Server;
-use tollgate_redis::lua::{Names, Script, algorithms, compact, dialect_script, library, script, with_callers_clock};
+use tollgate_redis::lua::{
+    LuaNaming, LuaScript, algorithms, compact, dialect_script, library, script, with_callers_clock,
+};
 
 use crate::home::Refusal;
 
@@ -47,7 +49,7 @@ pub struct Wire {
     used: HashSet<Vec<u8>>,
     loaded: bool,
     /// Scripts by the SHA of what is installed, with the clock replaced.
-    scripts: HashMap<String, Arc<Script>>,
+    scripts: HashMap<String, Arc<LuaScript>>,
     // Stopped after the connection is closed.
     _server: Option<Server>,
     /// What is loaded instead of the library.
@@ -80,13 +82,13 @@ impl Wire {
             loaded: false,
             scripts: HashMap::new(),
             _server: server,
-            library: library(Names::Testing).into(),
+            library: library(LuaNaming::Testing).into(),
         })
     }
 
     /// Has the library broken on purpose: `find` becomes `replace`.
     pub fn break_library(&mut self, find: &str, replace: &str) {
-        self.library = library(Names::Testing).replace(find, replace).into();
+        self.library = library(LuaNaming::Testing).replace(find, replace).into();
         self.loaded = false;
     }
 
@@ -117,7 +119,7 @@ impl Wire {
         keys: &[Vec<u8>],
         args: &[Vec<u8>],
         t: Timestamp,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<DialectReply, Refusal> {
         if name == "api_counter" && packaging == Packaging::Script {
             // Its names are derived, so they are not among the keys.
             self.note_derived(keys);
@@ -171,18 +173,18 @@ impl Wire {
             self.loaded = true;
         }
         let mut command = redis::cmd("FCALL");
-        command.arg(Names::Testing.function(name));
+        command.arg(LuaNaming::Testing.function(name));
         self.send(command, keys, args, t)
     }
 
     fn call_script(
         &mut self,
-        script: &Script,
+        script: &LuaScript,
         keys: &[Vec<u8>],
         args: &[Vec<u8>],
         t: Timestamp,
     ) -> Result<Value, Refusal> {
-        let made = || Arc::new(Script::new(with_callers_clock(&script.text)));
+        let made = || Arc::new(LuaScript::new(with_callers_clock(&script.text)));
         let script = Arc::clone(self.scripts.entry(script.sha.clone()).or_insert_with(made));
         let mut command = redis::cmd("EVALSHA");
         command.arg(&script.sha);
@@ -243,19 +245,19 @@ impl Drop for Wire {
     fn drop(&mut self) {
         if !self.prefix.is_empty() {
             let _ = self.forget();
-            let _ = self.ask(redis::cmd("FUNCTION").arg("DELETE").arg(Names::Testing.library()));
+            let _ = self.ask(redis::cmd("FUNCTION").arg("DELETE").arg(LuaNaming::Testing.library()));
         }
     }
 }
 
 /// A dialect's reply.
-pub(crate) fn reply(value: &Value) -> Option<Reply> {
+pub(crate) fn reply(value: &Value) -> Option<DialectReply> {
     Some(match value {
-        Value::Int(number) => Reply::Int(*number),
-        Value::Nil => Reply::Nil,
-        Value::BulkString(bytes) => Reply::Text(String::from_utf8_lossy(bytes).into_owned()),
-        Value::SimpleString(text) => Reply::Text(text.clone()),
-        Value::Array(values) => Reply::Array(values.iter().map(reply).collect::<Option<_>>()?),
+        Value::Int(number) => DialectReply::Int(*number),
+        Value::Nil => DialectReply::Nil,
+        Value::BulkString(bytes) => DialectReply::Text(String::from_utf8_lossy(bytes).into_owned()),
+        Value::SimpleString(text) => DialectReply::Text(text.clone()),
+        Value::Array(values) => DialectReply::Array(values.iter().map(reply).collect::<Option<_>>()?),
         _ => return None,
     })
 }

@@ -1,35 +1,35 @@
 //! The vectors through the server: what a client of a limiter would send goes to its dialect; limiters
 //! without one are policies, asked by TG.CHECK.
 
-use tollgate_dialects::{Action, Call, Dialect, Outcome};
+use tollgate_dialects::{Action, Dialect, DialectOutcome, ParsedCall};
 use tollgate_kernel::{Cost, Decision, KeyState, Limit, Micros, Policy, Request, Timestamp, Wait};
 
-use super::wire::{Front, Served};
+use super::wire::{FrontEnd, ServerConnections};
 use crate::home::{Answer, Home, Refusal};
-use crate::limiters::{Direct, Limiter, Spoken};
+use crate::limiters::{DialectLimiter, Limiter, PolicyLimiter};
 use crate::line::{Operation, Scenario};
 use crate::redis::decision;
 
 /// A server, and the limiter of the scenario that is played.
-pub struct InServer {
-    served: Served,
-    limiter: Option<Running>,
+pub struct ServerHome {
+    served: ServerConnections,
+    limiter: Option<ScenarioLimiter>,
 }
 
-enum Running {
-    Spoken(&'static Spoken, &'static Dialect, Scenario),
-    Direct(&'static Direct, Policy),
+enum ScenarioLimiter {
+    Dialect(&'static DialectLimiter, &'static Dialect, Scenario),
+    Policy(&'static PolicyLimiter, Policy),
 }
 
-impl InServer {
+impl ServerHome {
     /// Opens it.
     pub fn open() -> Result<Self, Refusal> {
-        Ok(Self { served: Served::open()?, limiter: None })
+        Ok(Self { served: ServerConnections::open()?, limiter: None })
     }
 
     fn spoken(
         &mut self,
-        spoken: &Spoken,
+        spoken: &DialectLimiter,
         dialect: &Dialect,
         scenario: &Scenario,
         operation: &Operation,
@@ -50,30 +50,30 @@ impl InServer {
             let decision = looked_at(&call, &state, t)
                 .map(|decision| Decision { allowed: allowed.unwrap_or(decision.allowed), ..decision });
             let cells = state.cells_of(call.policy(), t).to_vec();
-            answer.extend(look(&call, &Outcome { reply, decision }, &cells, t));
+            answer.extend(look(&call, &DialectOutcome { reply, decision }, &cells, t));
         }
         Ok(answer)
     }
 
-    fn direct(&mut self, direct: &Direct, policy: &Policy, operation: &Operation) -> Result<Answer, Refusal> {
+    fn direct(&mut self, direct: &PolicyLimiter, policy: &Policy, operation: &Operation) -> Result<Answer, Refusal> {
         let cost = operation.n.as_u64().and_then(Cost::new);
         let cost = cost.ok_or_else(|| Refusal::new("n: expected an integer below 2^53"))?.get().to_string();
         let unit = direct.unit.micros();
         let t = time(operation.t.saturating_mul(unit))?;
         let args = ["COST", &cost, "REST"];
-        let flat = self.served.native(Front::Resp, "tollgate", &[(&operation.key, policy)], &args, t)?;
+        let flat = self.served.native(FrontEnd::Resp, "tollgate", &[(&operation.key, policy)], &args, t)?;
         let found = decision(&flat).ok_or_else(|| Refusal::new(format!("a reply of another form: {flat:?}")))?;
         Ok((direct.answer)(&in_ticks(found, unit)))
     }
 }
 
-impl Home for InServer {
+impl Home for ServerHome {
     fn scenario(&mut self, scenario: &Scenario) -> Result<(), Refusal> {
         self.limiter = None;
         // Another server: nothing is left of what was played before.
-        self.served = Served::open()?;
+        self.served = ServerConnections::open()?;
         self.limiter = Some(match Limiter::find(&scenario.limiter)? {
-            Limiter::Spoken(spoken) => {
+            Limiter::Dialect(spoken) => {
                 let dialect = tollgate_dialects::find(spoken.dialect);
                 let dialect = dialect.ok_or_else(|| Refusal::new(format!("no dialect {:?}", spoken.dialect)))?;
                 // A first call, on a key of its own, tells whether the policy is one.
@@ -83,10 +83,10 @@ impl Home for InServer {
                 };
                 let first = Operation { t: scenario.start, key, n: 1.into(), want_wait: false };
                 self.spoken(spoken, dialect, scenario, &first)?;
-                self.served = Served::open()?;
-                Running::Spoken(spoken, dialect, scenario.clone())
+                self.served = ServerConnections::open()?;
+                ScenarioLimiter::Dialect(spoken, dialect, scenario.clone())
             }
-            Limiter::Direct(direct) => Running::Direct(direct, in_micros(direct, scenario)?),
+            Limiter::Policy(direct) => ScenarioLimiter::Policy(direct, in_micros(direct, scenario)?),
         });
         Ok(())
     }
@@ -95,8 +95,10 @@ impl Home for InServer {
         let running = self.limiter.take();
         let answer = match &running {
             None => Err(Refusal::new("expected a scenario that begins before its operations")),
-            Some(Running::Spoken(spoken, dialect, scenario)) => self.spoken(spoken, dialect, scenario, operation),
-            Some(Running::Direct(direct, policy)) => self.direct(direct, policy, operation),
+            Some(ScenarioLimiter::Dialect(spoken, dialect, scenario)) => {
+                self.spoken(spoken, dialect, scenario, operation)
+            }
+            Some(ScenarioLimiter::Policy(direct, policy)) => self.direct(direct, policy, operation),
         };
         self.limiter = running;
         answer
@@ -110,13 +112,13 @@ fn knows(state: &KeyState, policy: &Policy) -> bool {
 
 /// What is left to tell of a decision, from the state it left: a refusal changed nothing, so the same request
 /// waits as long again; until all is as new does not depend on what is asked.
-fn looked_at(call: &Call, state: &KeyState, t: Timestamp) -> Option<Decision> {
+fn looked_at(call: &ParsedCall, state: &KeyState, t: Timestamp) -> Option<Decision> {
     let Action::Check(request) = call.action() else { return None };
     Some(state.clone().decide(call.policy(), t, &Request { peek: true, ..*request }))
 }
 
 /// The policy of a scenario in microseconds: its own unit is the tick of the vectors.
-fn in_micros(direct: &Direct, scenario: &Scenario) -> Result<Policy, Refusal> {
+fn in_micros(direct: &PolicyLimiter, scenario: &Scenario) -> Result<Policy, Refusal> {
     let limit = (direct.limit)(&scenario.policy)?;
     let (count, period, options) = limit.rule().numbers();
     let period = Micros::new(period.get().saturating_mul(direct.unit.micros()));
@@ -137,7 +139,7 @@ fn in_ticks(decision: Decision, unit: u64) -> Decision {
     }
 }
 
-fn read(dialect: &Dialect, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Result<Call, Refusal> {
+fn read(dialect: &Dialect, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Result<ParsedCall, Refusal> {
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     Ok((dialect.parse)(&keys, &args)?)

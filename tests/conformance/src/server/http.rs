@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::wire::{On, refuse};
+use super::wire::{KeyAndPolicy, refuse};
 use crate::home::Refusal;
 
 /// How long an answer may take.
@@ -27,7 +27,7 @@ impl Http {
         Ok(Self { stream: BufReader::new(stream), host: addr.to_string(), token })
     }
 
-    pub(super) fn native(&mut self, call: &str, on: &[On<'_>], args: &[&str]) -> Result<Vec<i64>, Refusal> {
+    pub(super) fn native(&mut self, call: &str, on: &[KeyAndPolicy<'_>], args: &[&str]) -> Result<Vec<i64>, Refusal> {
         let Some((first, policy)) = on.first() else { return Err(Refusal::new("expected a key")) };
         match (call, args) {
             ("tollgate" | "tollgate_peek", ["COST", cost, "MODE", mode, "FULL"]) => {
@@ -103,7 +103,7 @@ impl Http {
     }
 }
 
-fn part((key, policy): &On<'_>, cost: &str) -> Result<Map<String, Value>, Refusal> {
+fn part((key, policy): &KeyAndPolicy<'_>, cost: &str) -> Result<Map<String, Value>, Refusal> {
     let key = std::str::from_utf8(key).map_err(refuse)?;
     let mut body = Map::new();
     body.insert("key".to_owned(), json!(key));

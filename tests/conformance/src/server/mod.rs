@@ -11,5 +11,5 @@ mod http;
 mod resp;
 mod wire;
 
-pub use home::InServer;
-pub use wire::{Front, Served};
+pub use home::ServerHome;
+pub use wire::{FrontEnd, ServerConnections};

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use redis::{Connection, ConnectionLike, Value};
-use tollgate_dialects::Reply;
+use tollgate_dialects::DialectReply;
 
-use super::wire::{On, refuse};
+use super::wire::{KeyAndPolicy, refuse};
 use crate::home::Refusal;
 use crate::redis::reply;
 
@@ -23,7 +23,7 @@ impl Resp {
     }
 
     /// A call of a dialect.
-    pub(super) fn dialect(&mut self, name: &str, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Result<Reply, Refusal> {
+    pub(super) fn dialect(&mut self, name: &str, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Result<DialectReply, Refusal> {
         let mut command = match name {
             "cl.throttle" => redis::cmd("CL.THROTTLE"),
             _ => {
@@ -39,7 +39,7 @@ impl Resp {
         reply(&value).ok_or_else(|| Refusal::new(format!("a reply of another form: {value:?}")))
     }
 
-    pub(super) fn native(&mut self, call: &str, on: &[On<'_>], args: &[&str]) -> Result<Vec<i64>, Refusal> {
+    pub(super) fn native(&mut self, call: &str, on: &[KeyAndPolicy<'_>], args: &[&str]) -> Result<Vec<i64>, Refusal> {
         let name = match call {
             "tollgate" => "TG.CHECK",
             "tollgate_peek" => "TG.PEEK",

@@ -3,10 +3,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use tollgate_daemon::{Server, Settings};
-use tollgate_dialects::Reply;
+use tollgate_daemon::{Server, ServerSettings};
+use tollgate_dialects::DialectReply;
 use tollgate_kernel::{Policy, Timestamp};
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
 
 use super::http::Http;
 use super::resp::Resp;
@@ -14,7 +14,7 @@ use crate::home::Refusal;
 
 /// The protocol a question goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Front {
+pub enum FrontEnd {
     /// The Redis protocol.
     Resp,
     /// HTTP.
@@ -22,23 +22,23 @@ pub enum Front {
 }
 
 /// One key under a policy.
-pub(super) type On<'a> = (&'a [u8], &'a Policy);
+pub(super) type KeyAndPolicy<'a> = (&'a [u8], &'a Policy);
 
 /// A server and connections to it.
-pub struct Served {
+pub struct ServerConnections {
     pub(super) resp: Resp,
     http: Http,
-    clock: Manual,
+    clock: ManualClock,
     // Stopped after the connections are closed.
     pub(super) server: Server,
 }
 
-impl Served {
+impl ServerConnections {
     /// Starts one on ports that are free.
     pub fn open() -> Result<Self, Refusal> {
         let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
-        let clock = Manual::default();
-        let settings = Settings { resp: Some(any), http: Some(any), threads: 1, ..Settings::default() };
+        let clock = ManualClock::default();
+        let settings = ServerSettings { resp: Some(any), http: Some(any), threads: 1, ..ServerSettings::default() };
         let server = Server::start_with_clock(settings, &clock).map_err(refuse)?;
         let (Some(resp), Some(http)) = (server.resp_addr(), server.http_addr()) else {
             return Err(Refusal::new("the server does not say where it listens"));
@@ -57,21 +57,27 @@ impl Served {
     /// `tollgate_refund` or `tollgate_all`, with the words behind the policy; the integers it would answer.
     pub fn native(
         &mut self,
-        front: Front,
+        front: FrontEnd,
         call: &str,
-        on: &[On<'_>],
+        on: &[KeyAndPolicy<'_>],
         args: &[&str],
         t: Timestamp,
     ) -> Result<Vec<i64>, Refusal> {
         self.set(t);
         match front {
-            Front::Resp => self.resp.native(call, on, args),
-            Front::Http => self.http.native(call, on, args),
+            FrontEnd::Resp => self.resp.native(call, on, args),
+            FrontEnd::Http => self.http.native(call, on, args),
         }
     }
 
     /// Calls a dialect over the Redis protocol.
-    pub fn dialect(&mut self, name: &str, keys: &[Vec<u8>], args: &[Vec<u8>], t: Timestamp) -> Result<Reply, Refusal> {
+    pub fn dialect(
+        &mut self,
+        name: &str,
+        keys: &[Vec<u8>],
+        args: &[Vec<u8>],
+        t: Timestamp,
+    ) -> Result<DialectReply, Refusal> {
         self.set(t);
         self.resp.dialect(name, keys, args)
     }

@@ -1,6 +1,7 @@
 //! Tests of the tests: the player notices what is wrong.
 
 use tollgate_conformance::{Adapter, Kernel, Tally, play};
+use tollgate_random::Rng;
 
 const VECTORS: &str = r#"{"scenario": "s", "limiter": "plug_fixed_window", "policy": {"limit": 1, "window_s": 60}, "t_unit": "ms"}
 {"t": 1700000000000, "key": "k", "n": 1, "expect": {"result": "allow", "headers": ["1", "60", "0"]}}
@@ -111,19 +112,13 @@ fn no_line_makes_the_adapter_panic() {
         .lines()
         .chain(include_str!("../../vectors/o1_ar1.jsonl").lines());
     let lines: Vec<&str> = text.chain(VECTORS.lines()).collect();
-    let mut random = 0x1234_5678_9abc_def1u64;
-    let mut next = move |bound: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random % bound as u64) as usize
-    };
+    let mut rng = Rng::new(1);
     for _ in 0..50_000 {
-        let mut line = lines[next(lines.len())].as_bytes().to_vec();
-        for _ in 0..next(3) {
-            let at = next(line.len());
+        let mut line = rng.pick(&lines).as_bytes().to_vec();
+        for _ in 0..rng.below(3) {
+            let at = rng.index(line.len());
             let digits = b"0123456789-.e\"{}[],";
-            line[at] = if next(4) == 0 { next(256) as u8 } else { digits[next(digits.len())] };
+            line[at] = if rng.one_in(4) { rng.next_u64() as u8 } else { rng.pick(digits) };
         }
         let (answer, reason) = adapter.answer(&line);
         assert!(answer.is_object());

@@ -8,7 +8,8 @@ use tollgate_conformance::{Adapter, home, play as play_vectors};
 use tollgate_dialects::DIALECTS;
 use tollgate_kernel::{KeyState, Policy, Request, Timestamp};
 use tollgate_kit::Server;
-use tollgate_redis::lua::{CALLS, Names, dialect_script, library, whole_script};
+use tollgate_random::Rng;
+use tollgate_redis::lua::{CALLS, LuaNaming, dialect_script, library, whole_script};
 
 fn vectors_by(name: &str) -> String {
     let mut adapter = Adapter::new((home(name).unwrap().open)().unwrap());
@@ -64,11 +65,8 @@ fn muldiv_script(units: &str) -> String {
 
 /// Numbers of all sizes, from a seed.
 fn numbers(seed: u64, count: usize) -> Vec<u64> {
-    let mut state = seed;
-    let mut next = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 11
-    };
+    let mut rng = Rng::new(seed);
+    let mut next = || rng.next_u64() >> 11;
     (0..count).map(|_| 1 + (next() >> (next() % 53)).min((1 << 53) - 2)).collect()
 }
 
@@ -191,13 +189,13 @@ fn texts() -> Vec<String> {
 fn policy_text_means_the_same_in_lua() {
     let server = Server::start().unwrap();
     let mut connection = server.connection().unwrap();
-    let text = library(Names::Testing);
+    let text = library(LuaNaming::Testing);
     redis::cmd("FUNCTION").arg("LOAD").arg(text).exec(&mut connection).unwrap();
     let t = Timestamp::new(1_790_000_000_000_000).unwrap();
     let (mut right, mut wrong) = (0, 0);
     for text in texts() {
         let mut call = redis::cmd("FCALL");
-        call.arg(Names::Testing.function("tollgate_peek")).arg(1).arg("k").arg(&text).arg("FULL").arg(t.get());
+        call.arg(LuaNaming::Testing.function("tollgate_peek")).arg(1).arg("k").arg(&text).arg("FULL").arg(t.get());
         let found: Result<Vec<i64>, _> = call.query(&mut connection);
         match text.parse::<Policy>() {
             Ok(policy) => {
@@ -252,7 +250,7 @@ fn dump(connection: &mut redis::Connection) -> Vec<(Vec<u8>, Value)> {
 fn bad_arguments_get_an_error_and_change_nothing() {
     let server = Server::start().unwrap();
     let mut connection = server.connection().unwrap();
-    redis::cmd("FUNCTION").arg("LOAD").arg(library(Names::Plain)).exec(&mut connection).unwrap();
+    redis::cmd("FUNCTION").arg("LOAD").arg(library(LuaNaming::Plain)).exec(&mut connection).unwrap();
     let names: Vec<&str> = CALLS.iter().map(|call| call.name).collect();
     let spoken = DIALECTS.iter().filter(|dialect| dialect.lua.is_some()).map(|dialect| dialect.name);
     assert_eq!(good_calls().iter().map(|call| call.0).collect::<Vec<_>>().len(), names.len() + spoken.count());
@@ -329,7 +327,7 @@ fn an_empty_key_is_a_key_in_the_dialects() {
 fn a_key_without_expiry_is_mended_by_a_refusal() {
     let server = Server::start().unwrap();
     let mut connection = server.connection().unwrap();
-    redis::cmd("FUNCTION").arg("LOAD").arg(library(Names::Plain)).exec(&mut connection).unwrap();
+    redis::cmd("FUNCTION").arg("LOAD").arg(library(LuaNaming::Plain)).exec(&mut connection).unwrap();
     for (name, args) in
         [("tollgate", vec!["1/h"]), ("tollgate", vec!["1/h gcra"]), ("sliding_window", vec!["3600000", "1"])]
     {

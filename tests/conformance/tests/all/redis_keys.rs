@@ -2,12 +2,12 @@
 
 use redis::{Connection, Value};
 use tollgate_kit::Server;
-use tollgate_redis::lua::{Names, library};
+use tollgate_redis::lua::{LuaNaming, library};
 
 fn server() -> (Server, Connection) {
     let server = Server::start().unwrap();
     let mut connection = server.connection().unwrap();
-    for names in [Names::Plain, Names::Testing] {
+    for names in [LuaNaming::Plain, LuaNaming::Testing] {
         redis::cmd("FUNCTION").arg("LOAD").arg(library(names)).exec(&mut connection).unwrap();
     }
     (server, connection)

@@ -6,7 +6,7 @@ use tollgate_kernel::{Decision, Detail, Limit, Mode, Request};
 
 use super::oracle::Oracle;
 use crate::case::Case;
-use crate::walk::{Verdict, Watch, World, walk};
+use crate::walk::{LawObserver, Simulation, Verdict, walk};
 
 pub(crate) fn check(case: &Case) -> Verdict {
     let mut kinds: HashMap<&str, &Limit> = HashMap::new();
@@ -17,19 +17,25 @@ pub(crate) fn check(case: &Case) -> Verdict {
             return Ok(());
         }
     }
-    walk(case, &mut Agreement::default())
+    walk(case, &mut AgreementObserver::default())
 }
 
 #[derive(Default)]
-struct Agreement {
+struct AgreementObserver {
     oracles: HashMap<String, Oracle>,
 }
 
-impl Watch for Agreement {
-    fn decided(&mut self, world: &World, request: &Request, decision: &Decision, details: &[Detail]) -> Verdict {
-        let (t, cost, mode) = (world.clock, request.cost.get(), request.mode.unwrap_or(world.policy.mode()));
+impl LawObserver for AgreementObserver {
+    fn decided(
+        &mut self,
+        simulation: &Simulation,
+        request: &Request,
+        decision: &Decision,
+        details: &[Detail],
+    ) -> Verdict {
+        let (t, cost, mode) = (simulation.clock, request.cost.get(), request.mode.unwrap_or(simulation.policy.mode()));
         let mut room = Vec::new();
-        for limit in world.policy.limits() {
+        for limit in simulation.policy.limits() {
             let oracle = self.oracles.entry(limit.id().as_str().to_owned()).or_insert_with(|| Oracle::new(limit));
             oracle.change(limit);
             let ready = cost == 0 || oracle.ready(t);
@@ -49,7 +55,7 @@ impl Watch for Agreement {
         }
         let charge = if mode == Mode::Uniform { cost } else { granted as u64 };
         let mut charged = 0;
-        for ((limit, detail), room) in world.policy.limits().iter().zip(details).zip(&room) {
+        for ((limit, detail), room) in simulation.policy.limits().iter().zip(details).zip(&room) {
             let Some(oracle) = self.oracles.get_mut(limit.id().as_str()) else { continue };
             if detail.fits != (*room >= cost as i64) {
                 return Err(format!("{limit}: room for {room}, but {detail:?} for {request:?}"));

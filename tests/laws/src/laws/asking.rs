@@ -6,8 +6,8 @@ use tollgate_kernel::algorithms::ALGORITHMS;
 use tollgate_kernel::{Cost, KeyState, Limit, Micros, Mode, Options, Policy, Request, Timestamp};
 
 use crate::case::{Case, Op};
-use crate::rng::Rng;
 use crate::walk::Verdict;
+use tollgate_random::Rng;
 
 /// A name that the case's first limit gets, and limits of other policies with it.
 const NAME: &str = "same";
@@ -68,7 +68,7 @@ impl Keys {
     fn noise(&mut self, t: Timestamp) {
         for _ in 0..self.rng.below(4) {
             let among = self.others.len() + self.stages.len();
-            let place = self.rng.below(among as u64) as usize;
+            let place = self.rng.index(among);
             let policy = self.others.iter().chain(&self.stages).nth(place).cloned();
             let Some(policy) = policy else { return };
             let cost = Cost::new(self.rng.pick(&[0, 1, 3, 1 << 50])).unwrap_or(Cost::ONE);

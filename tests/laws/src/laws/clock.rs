@@ -5,11 +5,11 @@
 use tollgate_kernel::{Cost, Decision, Detail, Limit, Mode, Policy, Request, Timestamp, Wait};
 
 use crate::case::Case;
-use crate::walk::{Verdict, Watch, World, span, walk};
+use crate::walk::{LawObserver, Simulation, Verdict, span, walk};
 
 pub(crate) fn check(case: &Case) -> Verdict {
     let longest = case.stages[0].limits().iter().map(|limit| longest(limit)).collect();
-    walk(case, &mut Clock { longest })
+    walk(case, &mut ClockObserver { longest })
 }
 
 /// The longest a limit may have one wait: used to the full at the start of all windows and slots,
@@ -31,18 +31,24 @@ fn longest(limit: &Limit) -> u64 {
     used + window
 }
 
-struct Clock {
+struct ClockObserver {
     /// A limit's, in policy order.
     longest: Vec<u64>,
 }
 
-impl Watch for Clock {
-    fn decided(&mut self, world: &World, request: &Request, decision: &Decision, details: &[Detail]) -> Verdict {
-        let uniform = request.mode.unwrap_or(world.policy.mode()) == Mode::Uniform;
+impl LawObserver for ClockObserver {
+    fn decided(
+        &mut self,
+        simulation: &Simulation,
+        request: &Request,
+        decision: &Decision,
+        details: &[Detail],
+    ) -> Verdict {
+        let uniform = request.mode.unwrap_or(simulation.policy.mode()) == Mode::Uniform;
         if uniform {
             return Ok(());
         }
-        for ((detail, longest), limit) in details.iter().zip(&self.longest).zip(world.policy.limits()) {
+        for ((detail, longest), limit) in details.iter().zip(&self.longest).zip(simulation.policy.limits()) {
             let spaced = limit.spacing().map_or(0, |spacing| 2 * spacing.get());
             if let Some(wait) = span(detail.retry_after)
                 && wait > longest + spaced
@@ -52,12 +58,12 @@ impl Watch for Clock {
         }
         // A wait that an earlier step made longer may come out shorter by another.
         // More than a bucket's burst fits only in an open window, and never once that is over.
-        if world.clock != world.true_time || decision.next_after == Wait::Never {
+        if simulation.clock != simulation.true_time || decision.next_after == Wait::Never {
             return Ok(());
         }
-        let period = world.policy.limits()[0].period().get();
+        let period = simulation.policy.limits()[0].period().get();
         for back in [1, period / 2, period + 1, 3 * period, self.longest[0] + 1, 3_600_000_000] {
-            let (earlier, _) = world.peek_at(world.clock.saturating_sub(back), request);
+            let (earlier, _) = simulation.peek_at(simulation.clock.saturating_sub(back), request);
             let waits = (decision.next_after, earlier.next_after);
             if waits.1 < waits.0 || earlier.remaining > decision.remaining {
                 return Err(format!("set back {back}us: {decision:?} became {earlier:?}"));

@@ -1,11 +1,11 @@
 //! At the ends of every range nothing panics, wraps or goes negative.
 
 use tollgate_kernel::algorithms::ALGORITHMS;
-use tollgate_kernel::{Align, Cost, EXACT, KeyState, Limit, Micros, Mode, Options, Policy, Request, Timestamp};
+use tollgate_kernel::{Alignment, Cost, EXACT, KeyState, Limit, Micros, Mode, Options, Policy, Request, Timestamp};
 
 use crate::case::Case;
-use crate::rng::Rng;
 use crate::walk::{Verdict, span};
+use tollgate_random::Rng;
 
 pub(crate) fn check(case: &Case) -> Verdict {
     // The case gives the algorithm; the numbers here are its own.
@@ -49,7 +49,7 @@ fn extreme(rng: &mut Rng, name: &str) -> Option<Limit> {
             grain: (takes.grain && rng.chance(50)).then(|| Micros::new(number(rng))),
             resolution: takes.resolution.then(|| Micros::new(number(rng))),
             factor: takes.factor.then(|| rng.pick(&[1.000_001, 1.1, 1e9])),
-            align: (takes.align && rng.chance(50)).then_some(Align::Clock),
+            align: (takes.align && rng.chance(50)).then_some(Alignment::Clock),
             buckets: takes.buckets.then(|| number(rng)),
             level: (takes.factor && rng.chance(50)).then_some(0.5),
         };

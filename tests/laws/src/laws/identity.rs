@@ -3,12 +3,12 @@
 
 use tollgate_kernel::{Cost, Decision, Detail, KeyState, Limit, Mode, Policy, Request};
 
-use super::together::Together;
+use super::all_or_none::SeparateLimits;
 use crate::case::Case;
-use crate::walk::{Verdict, Watch, World, walk};
+use crate::walk::{LawObserver, Simulation, Verdict, walk};
 
 pub(crate) fn check(case: &Case) -> Verdict {
-    walk(case, &mut Identity { together: Together::default() })
+    walk(case, &mut IdentityObserver { together: SeparateLimits::default() })
 }
 
 /// A limit that stays the same limit: a name may stay while what it names changes.
@@ -16,25 +16,32 @@ fn what(limit: &Limit) -> (String, &'static str, u64) {
     (limit.id().as_str().to_owned(), limit.rule().name(), limit.period().get())
 }
 
-struct Identity {
-    together: Together,
+struct IdentityObserver {
+    together: SeparateLimits,
 }
 
-impl Watch for Identity {
-    fn decided(&mut self, world: &World, request: &Request, decision: &Decision, details: &[Detail]) -> Verdict {
-        self.together.decided(world, request, decision, details)
+impl LawObserver for IdentityObserver {
+    fn decided(
+        &mut self,
+        simulation: &Simulation,
+        request: &Request,
+        decision: &Decision,
+        details: &[Detail],
+    ) -> Verdict {
+        self.together.decided(simulation, request, decision, details)
     }
 
-    fn changed(&mut self, world: &World, before: &Policy) -> Verdict {
+    fn changed(&mut self, simulation: &Simulation, before: &Policy) -> Verdict {
         let held = |state: &mut KeyState, policy: &Policy| {
-            let cells = state.cells_of(policy, world.t()).to_vec();
+            let cells = state.cells_of(policy, simulation.t()).to_vec();
             let each = policy.limits().iter().zip(cells);
-            each.map(|(limit, cell)| (what(limit), limit.rule().held(cell.memory(), world.t()))).collect::<Vec<_>>()
+            each.map(|(limit, cell)| (what(limit), limit.rule().held(cell.memory(), simulation.t())))
+                .collect::<Vec<_>>()
         };
-        let mut state = world.state.clone();
+        let mut state = simulation.state.clone();
         let old = held(&mut state, before);
-        let new = held(&mut state, &world.policy);
-        for (limit, (id, units)) in world.policy.limits().iter().zip(&new) {
+        let new = held(&mut state, &simulation.policy);
+        for (limit, (id, units)) in simulation.policy.limits().iter().zip(&new) {
             let Some((_, was)) = old.iter().find(|(other, _)| other == id) else { continue };
             // A gcra made smaller sees at most a burst of what was owed, so it holds less or as much.
             if units != was && limit.rule().name() != "gcra" {
@@ -43,12 +50,13 @@ impl Watch for Identity {
         }
         // And back again, after looks and refusals: what was consumed is still there.
         let never = Request::cost(Cost::new(1 << 50).unwrap_or(Cost::ONE)).mode(Mode::Binary);
-        let _ = state.decide(&world.policy, world.t(), &never.peek());
-        let _ = state.decide(&world.policy, world.t(), &never);
+        let _ = state.decide(&simulation.policy, simulation.t(), &never.peek());
+        let _ = state.decide(&simulation.policy, simulation.t(), &never);
         let back = held(&mut state, before);
         for ((limit, was), now) in before.limits().iter().zip(&old).zip(&back) {
             // Unless its name came to name something else.
-            let renamed = world.policy.limits().iter().any(|new| new.id() == limit.id() && what(new) != what(limit));
+            let renamed =
+                simulation.policy.limits().iter().any(|new| new.id() == limit.id() && what(new) != what(limit));
             if was != now && !renamed {
                 return Err(format!("held {was:?} before a change and back, {now:?} after"));
             }

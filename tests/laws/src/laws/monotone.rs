@@ -3,26 +3,32 @@
 use tollgate_kernel::{Decision, Detail, Request};
 
 use crate::case::Case;
-use crate::walk::{Verdict, Watch, World, walk};
+use crate::walk::{LawObserver, Simulation, Verdict, walk};
 
 pub(crate) fn check(case: &Case) -> Verdict {
-    walk(case, &mut Monotone)
+    walk(case, &mut MonotoneObserver)
 }
 
-struct Monotone;
+struct MonotoneObserver;
 
-impl Watch for Monotone {
-    fn decided(&mut self, world: &World, request: &Request, _decision: &Decision, details: &[Detail]) -> Verdict {
+impl LawObserver for MonotoneObserver {
+    fn decided(
+        &mut self,
+        simulation: &Simulation,
+        request: &Request,
+        _decision: &Decision,
+        details: &[Detail],
+    ) -> Verdict {
         let mut before: Vec<i64> = details.iter().map(|detail| detail.remaining).collect();
-        let horizon = world.state.expires_after(world.t()).get();
+        let horizon = simulation.state.expires_after(simulation.t()).get();
         for wait in [1, horizon / 7, horizon / 3, horizon / 2, horizon.saturating_sub(1), horizon, horizon + 1] {
             if wait == 0 {
                 continue;
             }
             let mut later = Vec::new();
-            for (index, detail) in world.peek_at(world.clock + wait, request).1.iter().enumerate() {
+            for (index, detail) in simulation.peek_at(simulation.clock + wait, request).1.iter().enumerate() {
                 if detail.remaining < before[index] {
-                    let limit = &world.policy.limits()[index];
+                    let limit = &simulation.policy.limits()[index];
                     return Err(format!("{limit}: {} left, after {wait}us {}", before[index], detail.remaining));
                 }
                 later.push(detail.remaining);

@@ -3,7 +3,7 @@
 //! It shares no code and no representation with the kernel. Times are plain integers, and `i128`
 //! stands in for fractions. Only for tiny numbers.
 
-use tollgate_kernel::{Align, Limit, Options};
+use tollgate_kernel::{Alignment, Limit, Options};
 
 /// One charge.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +141,7 @@ impl Oracle {
                 let resolution = self.options.resolution.map_or(1, |resolution| i128::from(resolution.get()));
                 self.sum(|e| e / resolution > (t - self.window).div_euclid(resolution))
             }
-            "fixed" if self.options.align == Some(Align::Clock) => self.sum(|e| e / self.window == t / self.window),
+            "fixed" if self.options.align == Some(Alignment::Clock) => self.sum(|e| e / self.window == t / self.window),
             "fixed" => self.open_window(t).map_or(0, |(_, used)| used),
             _ => {
                 let (buckets, half) = self.buckets();
@@ -203,7 +203,7 @@ impl Oracle {
     fn level_at(&self, t: i128) -> f64 {
         let factor = self.options.factor.unwrap_or(2.0);
         let slots = (t / self.window - self.level.0).max(0);
-        // Powers by squaring, least significant bit first: the sequence the design fixes.
+        // Powers by squaring, least significant bit first: the sequence that `decay` fixes.
         let mut divisor = 1.0;
         let mut square = factor;
         for bit in 0..64 {

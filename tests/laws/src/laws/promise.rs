@@ -4,26 +4,32 @@
 use tollgate_kernel::{Decision, Detail, Request};
 
 use crate::case::Case;
-use crate::walk::{Verdict, Watch, World, span, walk};
+use crate::walk::{LawObserver, Simulation, Verdict, span, walk};
 
 /// Waits up to this long are checked tick by tick, longer ones at their ends and some between.
 const EVERY_TICK: u64 = 400;
 
 pub(crate) fn check(case: &Case) -> Verdict {
-    walk(case, &mut Promise)
+    walk(case, &mut PromiseObserver)
 }
 
-struct Promise;
+struct PromiseObserver;
 
-impl Watch for Promise {
-    fn decided(&mut self, world: &World, request: &Request, decision: &Decision, _details: &[Detail]) -> Verdict {
+impl LawObserver for PromiseObserver {
+    fn decided(
+        &mut self,
+        simulation: &Simulation,
+        request: &Request,
+        decision: &Decision,
+        _details: &[Detail],
+    ) -> Verdict {
         let wait = if decision.allowed { decision.next_after } else { decision.retry_after };
         if decision.allowed && span(decision.retry_after) != Some(0) {
             return Err(format!("allowed, but retry after {}", decision.retry_after));
         }
-        let allowed_at = |wait: u64| world.peek_at(world.clock + wait, request).0.allowed;
+        let allowed_at = |wait: u64| simulation.peek_at(simulation.clock + wait, request).0.allowed;
         let Some(wait) = span(wait) else {
-            let horizon = world.state.expires_after(world.t()).get() + 2;
+            let horizon = simulation.state.expires_after(simulation.t()).get() + 2;
             let looks = (0..horizon.min(EVERY_TICK)).chain([horizon / 2, horizon, 3 * horizon]);
             return match looks.into_iter().find(|wait| allowed_at(*wait)) {
                 Some(wait) => Err(format!("said never, but {request:?} passes after {wait}us")),

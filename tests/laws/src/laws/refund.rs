@@ -4,32 +4,40 @@
 use tollgate_kernel::{Cost, Decision, Detail, KeyState, Mode, Policy, Request, Timestamp};
 
 use crate::case::Case;
-use crate::walk::{Verdict, Watch, World, walk};
+use crate::walk::{LawObserver, Simulation, Verdict, walk};
 
 pub(crate) fn check(case: &Case) -> Verdict {
-    walk(case, &mut Refund)
+    walk(case, &mut RefundObserver)
 }
 
-struct Refund;
+struct RefundObserver;
 
-impl Watch for Refund {
-    fn decided(&mut self, world: &World, request: &Request, decision: &Decision, _details: &[Detail]) -> Verdict {
+impl LawObserver for RefundObserver {
+    fn decided(
+        &mut self,
+        simulation: &Simulation,
+        request: &Request,
+        decision: &Decision,
+        _details: &[Detail],
+    ) -> Verdict {
         let units = decision.granted;
         if units == 0 || request.peek {
             return Ok(());
         }
-        let given = give_back(world, units, decision.at)?;
+        let given = give_back(simulation, units, decision.at)?;
         if given != units {
             return Err(format!("gave back {given} of {units} at the time of the charge"));
         }
-        let later = Timestamp::saturating(world.clock + 1);
-        if give_back(world, units, later)? > 0 {
+        let later = Timestamp::saturating(simulation.clock + 1);
+        if give_back(simulation, units, later)? > 0 {
             return Err("gave back a charge that is yet to come".to_owned());
         }
-        let long_ago =
-            world.granted.iter().filter(|granted| world.t() >= forgotten(&world.policy, granted.at, granted.units));
+        let long_ago = simulation
+            .granted
+            .iter()
+            .filter(|granted| simulation.t() >= forgotten(&simulation.policy, granted.at, granted.units));
         for granted in long_ago {
-            let given = give_back(world, granted.units, granted.at)?;
+            let given = give_back(simulation, granted.units, granted.at)?;
             if given > 0 {
                 return Err(format!("gave back {given} of a charge of {:?}, which is forgotten", granted.at));
             }
@@ -39,13 +47,13 @@ impl Watch for Refund {
 }
 
 /// Gives back on a copy, and sees that what is held went down by what was answered.
-fn give_back(world: &World, units: u64, at: Timestamp) -> Result<u64, String> {
-    let mut state = world.state.clone();
-    let before = held(&mut state, world);
-    let given = state.refund(&world.policy, world.t(), units, at);
-    let after = held(&mut state, world);
+fn give_back(simulation: &Simulation, units: u64, at: Timestamp) -> Result<u64, String> {
+    let mut state = simulation.state.clone();
+    let before = held(&mut state, simulation);
+    let given = state.refund(&simulation.policy, simulation.t(), units, at);
+    let after = held(&mut state, simulation);
     let mut most = 0;
-    for (limit, (before, after)) in world.policy.limits().iter().zip(before.iter().zip(&after)) {
+    for (limit, (before, after)) in simulation.policy.limits().iter().zip(before.iter().zip(&after)) {
         // Weighted counters hold less than their units.
         let whole = limit.rule().name() != "estimate";
         let less = before - after;
@@ -54,16 +62,18 @@ fn give_back(world: &World, units: u64, at: Timestamp) -> Result<u64, String> {
         }
         most = most.max((less + 1e-9).floor() as u64);
     }
-    if most > given || (most < given && world.policy.limits().iter().all(|limit| limit.rule().name() != "estimate")) {
+    if most > given
+        || (most < given && simulation.policy.limits().iter().all(|limit| limit.rule().name() != "estimate"))
+    {
         return Err(format!("answered {given}, gave back {most}"));
     }
     Ok(given)
 }
 
-fn held(state: &mut KeyState, world: &World) -> Vec<f64> {
-    let cells = state.cells_of(&world.policy, world.t());
-    let each = world.policy.limits().iter().zip(cells.iter());
-    each.map(|(limit, cell)| limit.rule().held(cell.memory(), world.t())).collect()
+fn held(state: &mut KeyState, simulation: &Simulation) -> Vec<f64> {
+    let cells = state.cells_of(&simulation.policy, simulation.t());
+    let each = simulation.policy.limits().iter().zip(cells.iter());
+    each.map(|(limit, cell)| limit.rule().held(cell.memory(), simulation.t())).collect()
 }
 
 /// When a key charged with nothing else would be as new.

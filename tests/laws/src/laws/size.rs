@@ -3,18 +3,24 @@
 use tollgate_kernel::{Cost, Decision, Detail, KeyState, Mode, Request, Timestamp};
 
 use crate::case::Case;
-use crate::walk::{Verdict, Watch, World, walk};
+use crate::walk::{LawObserver, Simulation, Verdict, walk};
 
 pub(crate) fn check(case: &Case) -> Verdict {
-    walk(case, &mut Size)?;
+    walk(case, &mut SizeObserver)?;
     storm(case)
 }
 
-struct Size;
+struct SizeObserver;
 
-impl Watch for Size {
-    fn decided(&mut self, world: &World, _request: &Request, _decision: &Decision, _details: &[Detail]) -> Verdict {
-        within(&world.policy, &world.state)
+impl LawObserver for SizeObserver {
+    fn decided(
+        &mut self,
+        simulation: &Simulation,
+        _request: &Request,
+        _decision: &Decision,
+        _details: &[Detail],
+    ) -> Verdict {
+        within(&simulation.policy, &simulation.state)
     }
 }
 

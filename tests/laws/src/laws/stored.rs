@@ -4,24 +4,24 @@
 use tollgate_kernel::{Cell, Decision, Limit, Policy, Reader, Request, Timestamp, Writer, decide, decide_packed};
 
 use crate::case::Case;
-use crate::walk::{Verdict, Watch, World, walk};
+use crate::walk::{LawObserver, Simulation, Verdict, walk};
 
 pub(crate) fn check(case: &Case) -> Verdict {
-    walk(case, &mut Stored)
+    walk(case, &mut StoredObserver)
 }
 
-struct Stored;
+struct StoredObserver;
 
-impl Watch for Stored {
-    fn before(&mut self, world: &World, request: &Request) -> Verdict {
-        let mut state = world.state.clone();
-        let cells = state.cells_of(&world.policy, world.t());
-        for (limit, cell) in world.policy.limits().iter().zip(&*cells) {
+impl LawObserver for StoredObserver {
+    fn before(&mut self, simulation: &Simulation, request: &Request) -> Verdict {
+        let mut state = simulation.state.clone();
+        let cells = state.cells_of(&simulation.policy, simulation.t());
+        for (limit, cell) in simulation.policy.limits().iter().zip(&*cells) {
             written(limit, cell)?;
-            thinned(limit, cell, world.t())?;
+            thinned(limit, cell, simulation.t())?;
         }
-        if let ([limit], [cell]) = (world.policy.limits(), cells) {
-            packed(&world.policy, limit, cell, world.t(), request)?;
+        if let ([limit], [cell]) = (simulation.policy.limits(), cells) {
+            packed(&simulation.policy, limit, cell, simulation.t(), request)?;
         }
         Ok(())
     }

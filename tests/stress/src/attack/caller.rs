@@ -12,7 +12,7 @@ pub(super) struct Caller(Resp);
 
 /// What a check was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answered {
+pub(super) enum CheckReply {
     Granted(u64),
     Refused,
     /// An error instead of a decision.
@@ -32,11 +32,11 @@ impl Caller {
         self.0.ask(words)
     }
 
-    pub(super) fn check(&mut self, key: &str, policy: &str) -> io::Result<Answered> {
+    pub(super) fn check(&mut self, key: &str, policy: &str) -> io::Result<CheckReply> {
         Ok(answered(&self.0.ask(&["TG.CHECK", key, policy])?))
     }
 
-    pub(super) fn cost(&mut self, key: &str, policy: &str, units: &str) -> io::Result<Answered> {
+    pub(super) fn cost(&mut self, key: &str, policy: &str, units: &str) -> io::Result<CheckReply> {
         Ok(answered(&self.0.ask(&["TG.CHECK", key, policy, "COST", units])?))
     }
 
@@ -73,12 +73,12 @@ impl Caller {
 }
 
 /// What the reply to a check says.
-pub(super) fn answered(reply: &Reply) -> Answered {
+pub(super) fn answered(reply: &Reply) -> CheckReply {
     match (reply, reply.at(0).int(), reply.at(1).int()) {
-        (Reply::Array(_), Some(0), _) => Answered::Refused,
-        (Reply::Array(_), Some(_), Some(granted)) => Answered::Granted(granted.max(0) as u64),
-        (Reply::Error(error), ..) => Answered::Error(error.clone()),
-        (other, ..) => Answered::Error(format!("expected a decision, found {other:?}")),
+        (Reply::Array(_), Some(0), _) => CheckReply::Refused,
+        (Reply::Array(_), Some(_), Some(granted)) => CheckReply::Granted(granted.max(0) as u64),
+        (Reply::Error(error), ..) => CheckReply::Error(error.clone()),
+        (other, ..) => CheckReply::Error(format!("expected a decision, found {other:?}")),
     }
 }
 

@@ -113,7 +113,7 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use tollgate_random::Rng;
 
     const SECOND: u64 = 1_000_000;
     const HOUR: u64 = 3_600 * SECOND;

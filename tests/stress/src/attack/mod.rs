@@ -1,4 +1,4 @@
-//! A server among callers that mean harm and an operator with bad luck (S9, S13).
+//! A server among callers that mean harm and an operator with bad luck.
 //!
 //! The attacker has a token of scope check and one of scope read. He must not become unlimited, clear a quota, keep
 //! honest callers from theirs, take more memory than the caps say, nor silence health and gate; and whatever he did,

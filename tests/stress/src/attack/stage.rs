@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use tollgate_daemon::{Scopes, Token};
+use tollgate_daemon::{AccessToken, Scopes};
 
 use super::caller::Caller;
 use super::http::{self, Answer};
-use crate::serving::{Folder, Serving, Start};
+use crate::serving::{Folder, ServerProcess, StartOutcome};
 use crate::{Failure, Report, machine};
 
 /// How long a change of the policy file may take; the server looks every ten seconds if nothing is told.
@@ -57,7 +57,7 @@ pub(super) struct Stage {
     pub(super) set: Vec<(&'static str, String)>,
     /// Kilobytes of the server before anybody asked.
     idle: u64,
-    server: Option<Serving>,
+    server: Option<ServerProcess>,
 }
 
 impl Tokens {
@@ -65,7 +65,7 @@ impl Tokens {
         let file = folder.at("tokens");
         let token = |scopes: &str, name: &str| -> Result<String, Failure> {
             let scopes: Scopes = scopes.parse()?;
-            Ok(Token::add_to(&file, scopes, name)?.0.text().to_owned())
+            Ok(AccessToken::add_to(&file, scopes, name)?.0.text().to_owned())
         };
         Ok(Self {
             honest: token("check", "honest")?,
@@ -118,8 +118,8 @@ impl Stage {
 
     /// Starts the server; answers why not, if it does not start.
     pub(super) fn start(&mut self) -> Result<Result<(), String>, Failure> {
-        match Start::with(&self.words(), &self.set)? {
-            Start::Up(server) => {
+        match StartOutcome::with(&self.words(), &self.set)? {
+            StartOutcome::Up(server) => {
                 self.idle = match self.idle {
                     0 => machine::memory_of(&server.id().to_string()),
                     idle => idle,
@@ -128,7 +128,7 @@ impl Stage {
                 Ok(Ok(()))
             }
             // What it says last is why.
-            Start::Refused { status, said } => {
+            StartOutcome::Refused { status, said } => {
                 let last = &said[said.len().saturating_sub(LAST)..];
                 Ok(Err(format!("{status}: {}", last.join(" | "))))
             }
@@ -171,7 +171,7 @@ impl Stage {
         Ok(true)
     }
 
-    pub(super) fn server(&self) -> Result<&Serving, Failure> {
+    pub(super) fn server(&self) -> Result<&ServerProcess, Failure> {
         self.server.as_ref().ok_or_else(|| Failure("the server is not up".to_owned()))
     }
 

@@ -2,14 +2,14 @@
 
 use tollgate_kernel::Micros;
 
-use super::play::{Life, Refused};
+use super::play::{PolicyHistory, Refusal};
 use super::story::Story;
 use crate::Report;
 
 /// Clocks are set to whole seconds, units share grains of one, and asking takes its time.
 const SLACK: i64 = 1_500_000;
 
-pub(super) fn judge(report: &mut Report, how: &str, story: &Story, lives: &[Life], control: &[Life]) {
+pub(super) fn judge(report: &mut Report, how: &str, story: &Story, lives: &[PolicyHistory], control: &[PolicyHistory]) {
     let (mut extra, mut longest) = (0, 0);
     for (life, control) in lives.iter().zip(control) {
         let name = format!("{how}, {}, {}", story.name, life.policy);
@@ -34,7 +34,7 @@ pub(super) fn judge(report: &mut Report, how: &str, story: &Story, lives: &[Life
 
 /// No interval of true time may hold more than promised and one burst for each jump forward. Answers the
 /// most that one held beyond the promise.
-fn judge_admitted(report: &mut Report, name: &str, story: &Story, life: &Life) -> i64 {
+fn judge_admitted(report: &mut Report, name: &str, story: &Story, life: &PolicyHistory) -> i64 {
     let Some(limit) = life.policy.limits().first() else { return 0 };
     let most_in = |span: u64| limit.rule().most_in(Micros::new(span)) as i64;
     let burst = most_in(1);
@@ -53,13 +53,13 @@ fn judge_admitted(report: &mut Report, name: &str, story: &Story, life: &Life) -
 /// No jump may add more than one window or refill to a wait, no refusal may tell more than that beyond the
 /// longest wait without jumps, and no key may be shut longer than its jumps may add. Answers the most that a
 /// jump added.
-fn judge_waits(report: &mut Report, name: &str, story: &Story, life: &Life, control: &Life) -> i64 {
-    let wait = |refused: &Refused| refused.wait.unwrap_or(i64::MAX);
+fn judge_waits(report: &mut Report, name: &str, story: &Story, life: &PolicyHistory, control: &PolicyHistory) -> i64 {
+    let wait = |refused: &Refusal| refused.wait.unwrap_or(i64::MAX);
     let window = story.period * 1_000_000;
     let refill = control.refused.iter().map(|refused| refused.reset).max().unwrap_or(0).max(window);
     let mut added = 0;
     // If nothing was admitted in between, it is the same wait, which by true time goes on.
-    let same = |pair: &&[Refused]| pair[0].jumps < pair[1].jumps && pair[0].admitted == pair[1].admitted;
+    let same = |pair: &&[Refusal]| pair[0].jumps < pair[1].jumps && pair[0].admitted == pair[1].admitted;
     for pair in life.refused.windows(2).filter(same) {
         let left = pair[0].at.saturating_add(wait(&pair[0]));
         added = added.max(pair[1].at.saturating_add(wait(&pair[1])) - left);
@@ -77,7 +77,7 @@ fn judge_waits(report: &mut Report, name: &str, story: &Story, life: &Life, cont
 }
 
 /// The longest true time without an admission, up to the last refusal.
-fn longest_gap(life: &Life) -> i64 {
+fn longest_gap(life: &PolicyHistory) -> i64 {
     let end = life.refused.last().map(|refused| refused.at);
     let times: Vec<i64> = life.admitted.iter().copied().chain(end).collect();
     times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)

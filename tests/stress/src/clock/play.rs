@@ -13,11 +13,11 @@ use crate::Failure;
 const MAX_ASKED: usize = 64;
 
 /// What one policy lived through.
-pub(super) struct Life {
+pub(super) struct PolicyHistory {
     pub(super) policy: Policy,
     /// When what was decided, by true time in microseconds.
     pub(super) admitted: Vec<i64>,
-    pub(super) refused: Vec<Refused>,
+    pub(super) refused: Vec<Refusal>,
     /// Times a refusal's wait was over, and the policy still refused.
     pub(super) broken_waits: Vec<String>,
     pub(super) immortal: bool,
@@ -25,7 +25,7 @@ pub(super) struct Life {
     promised: Option<i64>,
 }
 
-pub(super) struct Refused {
+pub(super) struct Refusal {
     pub(super) at: i64,
     /// The wait it told; never, if it told none.
     pub(super) wait: Option<i64>,
@@ -61,11 +61,11 @@ impl Clock {
 }
 
 /// Plays a story; answers what came of each policy.
-pub(super) async fn play(story: &Story, packaging: Packaging) -> Result<Vec<Life>, Failure> {
+pub(super) async fn play(story: &Story, packaging: Packaging) -> Result<Vec<PolicyHistory>, Failure> {
     let mut clock = Clock::start()?;
     let builder = Redis::builder(&clock.server.url()).packaging(packaging).deadline(Duration::from_secs(10));
     let store = builder.response_timeout(Duration::from_secs(10)).connect().await?;
-    let mut lives: Vec<Life> = story.policies()?.into_iter().map(Life::new).collect();
+    let mut lives: Vec<PolicyHistory> = story.policies()?.into_iter().map(PolicyHistory::new).collect();
     for act in &story.acts {
         match act {
             Act::Pass(0) | Act::Jump(0) => {}
@@ -93,7 +93,7 @@ pub(super) async fn play(story: &Story, packaging: Packaging) -> Result<Vec<Life
     Ok(lives)
 }
 
-impl Life {
+impl PolicyHistory {
     fn new(policy: Policy) -> Self {
         Self {
             policy,
@@ -125,7 +125,7 @@ impl Life {
             let wait = decision.retry_after.span().map(|wait| wait.get() as i64);
             self.promised = wait.map(|wait| at + wait);
             let reset = decision.reset_after.get() as i64;
-            self.refused.push(Refused { at, wait, reset, jumps: clock.jumps, admitted: self.admitted.len() });
+            self.refused.push(Refusal { at, wait, reset, jumps: clock.jumps, admitted: self.admitted.len() });
             return Ok(());
         }
         Err(Failure(format!("{} admits without end", self.policy)))

@@ -3,7 +3,7 @@
 use tollgate_kernel::Policy;
 
 use crate::Failure;
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// An hour, in seconds.
 const HOUR: i64 = 3_600;

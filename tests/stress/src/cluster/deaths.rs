@@ -9,7 +9,7 @@ use tollgate_redis::Redis;
 
 use super::keys::Keys;
 use super::owners::owners;
-use crate::pulse::Pulse;
+use crate::lateness::LatenessMonitor;
 use crate::timing::is_judged;
 use crate::{Failure, Report};
 
@@ -61,11 +61,11 @@ impl Deaths {
     }
 
     /// Within a second of being writable the slot is decided by the server.
-    pub(super) fn judge(&self, report: &mut Report, pulse: &Pulse) {
+    pub(super) fn judge(&self, report: &mut Report, lateness: &LatenessMonitor) {
         let mut longest = Duration::ZERO;
         for death in &self.0 {
             let took = death.decided.saturating_duration_since(death.writable);
-            let late = pulse.within(death.writable, death.writable + took);
+            let late = lateness.within(death.writable, death.writable + took);
             report.demand(took <= SOON + late || !is_judged(), || {
                 format!("decided by the server only {took:?} after being writable")
             });

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::keys::{COUNT, Keys};
-use super::traffic::Seen;
+use super::traffic::CallerFigures;
 use crate::Report;
-use crate::pulse::Pulse;
+use crate::lateness::LatenessMonitor;
 
-pub(super) fn calls(report: &mut Report, seen: &Seen, pulse: &Pulse) {
+pub(super) fn calls(report: &mut Report, seen: &CallerFigures, lateness: &LatenessMonitor) {
     let timing = &seen.timing;
-    timing.judge(report, "cluster", pulse);
+    timing.judge(report, "cluster", lateness);
     report.demand(seen.hung == 0, || format!("{} calls hung", seen.hung));
     report.demand(seen.errors.is_empty(), || {
         format!("{} calls ended in an error, for example {:?}", seen.errors.len(), seen.errors.first())
@@ -24,11 +24,11 @@ pub(super) fn calls(report: &mut Report, seen: &Seen, pulse: &Pulse) {
         timing.within(9_900),
         timing.longest(),
         timing.slow(),
-        pulse.longest(),
+        lateness.longest(),
     ));
 }
 
-/// S5: (F+1)*B + r*t by the server, and one share of it by this process.
+/// The bound for F failovers: (F+1)*B + r*t by the server, and one share of it by this process.
 pub(super) fn keys(report: &mut Report, keys: &Keys, lasted: Duration) {
     let read = |counter: &AtomicU32| u64::from(counter.load(Ordering::Relaxed));
     let refilled = COUNT * lasted.as_secs().div_ceil(3_600).saturating_sub(1) + COUNT * lasted.as_secs() / 3_600;

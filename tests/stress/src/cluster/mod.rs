@@ -30,7 +30,7 @@ use tollgate_kit::{Cluster, Server};
 use tollgate_redis::Redis;
 
 use crate::args::Args;
-use crate::pulse::Pulse;
+use crate::lateness::LatenessMonitor;
 use crate::{Campaign, Failure, Report, machine};
 use keys::Keys;
 use traffic::Traffic;
@@ -67,7 +67,7 @@ async fn campaign(args: &Args) -> Result<Report, Failure> {
     let hosts: Vec<String> = cluster.nodes().iter().map(|node| node.addr().to_string()).collect();
     let store = Redis::builder(&format!("redis+cluster://{}", hosts.join(","))).deadline(DEADLINE).connect().await?;
     let keys = Arc::new(Keys::new(args.some("keys") as usize)?);
-    let (pulse, started) = (Pulse::start(), Instant::now());
+    let (lateness, started) = (LatenessMonitor::start(), Instant::now());
     let traffic = Traffic::start(&store, &keys, args.some("callers"), args.get("seed"));
     traffic.wait_for(2 * keys.all.len() as u64).await;
     let (slots, apart) = (args.get("slots").min(tollgate_kit::SLOTS.into()), args.get("apart") > 0);
@@ -78,9 +78,9 @@ async fn campaign(args: &Args) -> Result<Report, Failure> {
     }
     tokio::time::sleep(Duration::from_secs(args.get("seconds"))).await;
     let seen = traffic.end().await?;
-    judge::calls(&mut report, &seen, &pulse);
+    judge::calls(&mut report, &seen, &lateness);
     judge::keys(&mut report, &keys, started.elapsed());
-    deaths.judge(&mut report, &pulse);
+    deaths.judge(&mut report, &lateness);
     let stats = store.stats();
     report.say(format!("{} connections, {} retries, {} reloads", stats.connections, stats.retries, stats.reloads));
     let left = machine::judge_lives(&mut report, |see| cluster.scan_all(see))?;

@@ -11,8 +11,8 @@ use tollgate_redis::Redis;
 use super::DEADLINE;
 use super::keys::Keys;
 use crate::Failure;
-use crate::rng::Rng;
 use crate::timing::Timing;
+use tollgate_random::Rng;
 
 /// Between two calls of a caller.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -24,7 +24,7 @@ const MAX_TIME: Duration = Duration::from_secs(30);
 const HOT: u64 = 100;
 
 /// What callers saw.
-pub(super) struct Seen {
+pub(super) struct CallerFigures {
     pub(super) timing: Timing,
     pub(super) home: u64,
     pub(super) elsewhere: u64,
@@ -36,7 +36,7 @@ pub(super) struct Traffic {
     stop: Arc<AtomicBool>,
     /// Decisions by the server and by others so far.
     pub(super) counts: Arc<(AtomicU64, AtomicU64)>,
-    tasks: JoinSet<Seen>,
+    tasks: JoinSet<CallerFigures>,
 }
 
 impl Traffic {
@@ -57,9 +57,9 @@ impl Traffic {
         }
     }
 
-    pub(super) async fn end(mut self) -> Result<Seen, Failure> {
+    pub(super) async fn end(mut self) -> Result<CallerFigures, Failure> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all = Seen::new();
+        let mut all = CallerFigures::new();
         while let Some(seen) = self.tasks.join_next().await {
             all.absorb(seen?);
         }
@@ -73,8 +73,8 @@ async fn call(
     mut rng: Rng,
     stop: Arc<AtomicBool>,
     counts: Arc<(AtomicU64, AtomicU64)>,
-) -> Seen {
-    let (mut seen, count) = (Seen::new(), keys.all.len() as u64);
+) -> CallerFigures {
+    let (mut seen, count) = (CallerFigures::new(), keys.all.len() as u64);
     while !stop.load(Ordering::Relaxed) {
         let place = if rng.below(2) == 0 { rng.below(count) } else { rng.below(count.div_ceil(HOT)) * HOT % count };
         let Some(key) = keys.all.get(place as usize) else { break };
@@ -97,7 +97,7 @@ async fn call(
     seen
 }
 
-impl Seen {
+impl CallerFigures {
     fn new() -> Self {
         Self { timing: Timing::new(DEADLINE), home: 0, elsewhere: 0, hung: 0, errors: Vec::new() }
     }

@@ -26,29 +26,29 @@ const MAX_KEPT: usize = 4_000_000;
 
 /// Whom it asks.
 #[derive(Clone)]
-pub(super) struct Reach {
+pub(super) struct ServerAccess {
     pub(super) to: SocketAddr,
     pub(super) tls: Option<Arc<ClientConfig>>,
     pub(super) token: String,
 }
 
-pub(super) struct Good {
-    reach: Reach,
+pub(super) struct GoodClient {
+    access: ServerAccess,
     clients: Vec<Client>,
     twins: Vec<Client>,
 }
 
 /// Microseconds of questions, sorted at the end.
 #[derive(Debug, Default)]
-pub(super) struct Took(Vec<u32>);
+pub(super) struct Latencies(Vec<u32>);
 
 /// What it saw.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ClientFigures {
     /// Microseconds of each question.
-    pub(super) took: Took,
+    pub(super) took: Latencies,
     /// The same of the twin.
-    pub(super) twin: Took,
+    pub(super) twin: Latencies,
     /// Connections made anew, and the microseconds of the slowest, with its login and question.
     pub(super) anew: u64,
     pub(super) slowest_anew: u32,
@@ -57,22 +57,22 @@ pub(super) struct Seen {
     pub(super) failure: Option<String>,
 }
 
-impl Reach {
+impl ServerAccess {
     pub(super) fn connect(&self) -> io::Result<Client> {
         Client::connect(self.to, self.tls.as_ref())
     }
 }
 
-impl Good {
+impl GoodClient {
     /// A client of a server, and of its twin.
-    pub(super) fn new(reach: Reach, twin: &Reach) -> io::Result<Self> {
-        let staying = |reach: &Reach| (0..STAYING).map(|_| reach.connect()).collect::<io::Result<_>>();
-        Ok(Self { clients: staying(&reach)?, twins: staying(twin)?, reach })
+    pub(super) fn new(access: ServerAccess, twin: &ServerAccess) -> io::Result<Self> {
+        let staying = |access: &ServerAccess| (0..STAYING).map(|_| access.connect()).collect::<io::Result<_>>();
+        Ok(Self { clients: staying(&access)?, twins: staying(twin)?, access })
     }
 
     /// Asks until it is told to stop.
-    pub(super) fn ask(&mut self, stop: &AtomicBool) -> Seen {
-        let (mut seen, mut anew) = (Seen::default(), Instant::now());
+    pub(super) fn ask(&mut self, stop: &AtomicBool) -> ClientFigures {
+        let (mut seen, mut anew) = (ClientFigures::default(), Instant::now());
         for number in 0_u64.. {
             if stop.load(Ordering::Relaxed) {
                 break;
@@ -84,7 +84,7 @@ impl Good {
                 Err(error) => {
                     seen.complain(&error);
                     // The next question is over another connection, if there is one.
-                    if let Ok(client) = self.reach.connect() {
+                    if let Ok(client) = self.access.connect() {
                         self.clients[place] = client;
                     }
                 }
@@ -108,8 +108,8 @@ impl Good {
     }
 
     fn anew(&self, number: u64) -> io::Result<()> {
-        let mut client = self.reach.connect()?;
-        let said = client.ask(&["AUTH", &self.reach.token])?;
+        let mut client = self.access.connect()?;
+        let said = client.ask(&["AUTH", &self.access.token])?;
         if said != "+OK" {
             return Err(io::Error::other(format!("the right token was answered {said:?}")));
         }
@@ -118,8 +118,8 @@ impl Good {
 }
 
 /// Whether a limit is counted right, on a key that nobody asked for before.
-pub(super) fn counts_right(reach: &Reach, key: &str) -> io::Result<()> {
-    let mut client = reach.connect()?;
+pub(super) fn counts_right(access: &ServerAccess, key: &str) -> io::Result<()> {
+    let mut client = access.connect()?;
     for left in [2, 1, 0] {
         let [allowed, granted, remaining, ..] = client.decide("TG.CHECK", key, "3/h")?;
         if (allowed, granted, remaining) != (1, 1, left) {
@@ -139,14 +139,14 @@ fn check(client: &mut Client, number: u64) -> io::Result<()> {
     }
 }
 
-impl Seen {
+impl ClientFigures {
     fn complain(&mut self, error: &io::Error) {
         self.failed += 1;
         self.failure.get_or_insert_with(|| error.to_string());
     }
 }
 
-impl Took {
+impl Latencies {
     fn note(&mut self, start: Instant) {
         if self.0.len() < MAX_KEPT {
             self.0.push(micros(start));

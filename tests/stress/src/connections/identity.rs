@@ -8,7 +8,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-use tollgate_daemon::{Scopes, Token};
+use tollgate_daemon::{AccessToken, Scopes};
 
 use crate::Failure;
 
@@ -26,7 +26,7 @@ pub(super) struct Files {
 
 pub(super) struct Identity {
     pub(super) files: Files,
-    pub(super) token: Token,
+    pub(super) token: AccessToken,
     /// What a client trusts.
     pub(super) trusted: Arc<ClientConfig>,
 }
@@ -40,7 +40,7 @@ impl Identity {
         let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
         std::fs::write(&files.cert, cert.pem())?;
         std::fs::write(&files.key, signing_key.serialize_pem())?;
-        let (token, _) = Token::add_to(&files.tokens, Scopes::ALL, "torture")?;
+        let (token, _) = AccessToken::add_to(&files.tokens, Scopes::ALL, "torture")?;
         let trusted = trusting(&files.cert)?;
         Ok(Self { files, token, trusted })
     }

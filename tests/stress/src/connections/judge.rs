@@ -1,22 +1,22 @@
 //! What came of an attack against the promises.
 
 use super::Sizes;
-use super::attack::{Kind, Must, split};
-use super::good::{self, Took};
+use super::attack::{Expectation, Kind, split};
+use super::good::{self, Latencies};
 use super::round::{Outcome, Stage};
 use crate::Report;
 use crate::timing::is_judged;
 
 /// Kilobytes that the server may grow by, whatever is done to it.
 const GROWS: u64 = 64 << 10;
-/// Connections that the door holds for a moment, to say that there is no place: one for each listener.
-const AT_THE_DOOR: usize = 2;
+/// Connections that the acceptor holds for a moment, to answer that there is no slot: one for each listener.
+const AT_ACCEPTOR: usize = 2;
 /// How much slower the good client may become.
 const SLOWER: f64 = 2.0;
 
 /// How much slower the good client became, by its p99: than it was before, and than it is at the twin.
 pub(super) fn ratios(outcome: &Outcome) -> [f64; 2] {
-    let p99 = |took: &Took| f64::from(took.within(990).max(1));
+    let p99 = |took: &Latencies| f64::from(took.within(990).max(1));
     let now = p99(&outcome.during.took);
     [now / p99(&outcome.before.took), now / p99(&outcome.during.twin)]
 }
@@ -41,7 +41,7 @@ pub(super) fn judge(report: &mut Report, kind: &Kind, sizes: &Sizes, stage: &Sta
             format!("{name}: {when}, the good client asked nothing")
         });
     }
-    let most_files = stage.files + sizes.caps.connections + AT_THE_DOOR;
+    let most_files = stage.files + sizes.caps.connections + AT_ACCEPTOR;
     report.demand(most.files <= most_files, || {
         format!("{name}: the server had {} files open, expected at most {most_files}", most.files)
     });
@@ -53,7 +53,7 @@ pub(super) fn judge(report: &mut Report, kind: &Kind, sizes: &Sizes, stage: &Sta
     });
     report.demand(figures.wrong == 0, || format!("{name}: {} things that must not happen", figures.wrong));
     report.demand(figures.tried > 0, || format!("{name}: nobody attacked"));
-    must(report, kind, sizes, outcome);
+    demand_expected(report, kind, sizes, outcome);
     if is_judged() {
         report.demand(are_met(outcome) != [false; 2], || {
             let [now, then, twin] = [&during.took, &before.took, &during.twin].map(|took| took.within(990));
@@ -63,10 +63,10 @@ pub(super) fn judge(report: &mut Report, kind: &Kind, sizes: &Sizes, stage: &Sta
 }
 
 /// What must come of the attackers.
-fn must(report: &mut Report, kind: &Kind, sizes: &Sizes, outcome: &Outcome) {
+fn demand_expected(report: &mut Report, kind: &Kind, sizes: &Sizes, outcome: &Outcome) {
     let (name, Outcome { figures, .. }) = (kind.name, outcome);
-    match kind.must {
-        Must::FillCaps => {
+    match kind.expected {
+        Expectation::FillCaps => {
             let caps = sizes.caps;
             let tries = split(sizes.idle, sizes.addresses, caps.prefix);
             let of_all: usize = tries.iter().map(|tries| caps.prefix.min(*tries)).sum();
@@ -79,10 +79,11 @@ fn must(report: &mut Report, kind: &Kind, sizes: &Sizes, outcome: &Outcome) {
             });
             report.demand(figures.held + figures.refused == figures.tried, || format!("{name}: {figures:?}"));
         }
-        Must::BeCutLate if !sizes.sees_slow_commands_cut() => {}
-        Must::BeCut | Must::BeCutLate => report.demand(figures.held > 0 && figures.cut == figures.held, || {
-            format!("{name}: {} of {} were cut off within {:.1?}", figures.cut, figures.held, outcome.lasted)
-        }),
-        Must::DoNoHarm => {}
+        Expectation::BeCutLate if !sizes.sees_slow_commands_cut() => {}
+        Expectation::BeCut | Expectation::BeCutLate => report
+            .demand(figures.held > 0 && figures.cut == figures.held, || {
+                format!("{name}: {} of {} were cut off within {:.1?}", figures.cut, figures.held, outcome.lasted)
+            }),
+        Expectation::DoNoHarm => {}
     }
 }

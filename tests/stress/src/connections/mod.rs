@@ -1,5 +1,5 @@
 //! Connections that mean harm, against a server process of its own: thousands that say nothing, clients
-//! that never read, slow heads and commands, handshakes that do not end, storms, browsers, wrong tokens (R21).
+//! that never read, slow heads and commands, handshakes that do not end, storms, browsers, wrong tokens.
 //!
 //! Attackers come from other addresses of 127.0.0.0/8 and are a process of the lowest priority, since in life
 //! they have machines of their own. A good client at 127.0.0.1 asks all the while. What is held: caps, of all

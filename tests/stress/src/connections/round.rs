@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::attack::{Figures, Kind, Plan, VICTIM};
-use super::good::{self, Good, Reach, Seen};
+use super::good::{self, ClientFigures, GoodClient, ServerAccess};
 use super::identity::Identity;
 use super::program::Program;
 use super::server::Server;
-use super::watch::{Most, Watch};
+use super::watch::{PeakUsage, UsageMonitor};
 use super::{Caps, Sizes};
 use crate::Failure;
 
@@ -28,8 +28,8 @@ const FIRST: Duration = Duration::from_secs(1);
 pub(super) struct Stage {
     pub(super) server: Arc<Server>,
     _twin: Server,
-    reach: Reach,
-    good: Mutex<Good>,
+    access: ServerAccess,
+    good: Mutex<GoodClient>,
     /// Files without any connection, and memory after the first questions.
     pub(super) files: usize,
     pub(super) memory: u64,
@@ -48,13 +48,13 @@ pub(super) struct Round<'a> {
 /// What came of it.
 pub(super) struct Outcome {
     pub(super) figures: Figures,
-    pub(super) before: Seen,
-    pub(super) during: Seen,
-    pub(super) most: Most,
+    pub(super) before: ClientFigures,
+    pub(super) during: ClientFigures,
+    pub(super) most: PeakUsage,
     /// The system's memory for connections before.
     pub(super) system: u64,
     /// When attackers had left: whether all their files were closed, and files and memory.
-    pub(super) left: Most,
+    pub(super) left: PeakUsage,
     pub(super) is_closed: bool,
     /// What is wrong with the answers afterwards.
     pub(super) wrong: Option<String>,
@@ -67,11 +67,11 @@ impl Stage {
     pub(super) fn new(caps: Caps, identity: &Identity, is_tls: bool) -> Result<Self, Failure> {
         let [server, twin] = [Server::start(caps, identity, is_tls)?, Server::start(caps, identity, is_tls)?];
         let tls = is_tls.then(|| Arc::clone(&identity.trusted));
-        let reach = Reach { to: server.resp, tls, token: identity.token.text().to_owned() };
+        let access = ServerAccess { to: server.resp, tls, token: identity.token.text().to_owned() };
         let files = server.files();
-        let good = Good::new(reach.clone(), &Reach { to: twin.resp, ..reach.clone() })?;
+        let good = GoodClient::new(access.clone(), &ServerAccess { to: twin.resp, ..access.clone() })?;
         let (good, server) = (Mutex::new(good), Arc::new(server));
-        let mut stage = Self { server, _twin: twin, reach, good, files, memory: 0 };
+        let mut stage = Self { server, _twin: twin, access, good, files, memory: 0 };
         // The first questions make the server touch what it works with.
         stage.measure(|| {
             std::thread::sleep(FIRST);
@@ -82,7 +82,7 @@ impl Stage {
     }
 
     /// What the good client sees while something is done.
-    fn measure<T>(&self, doing: impl FnOnce() -> Result<T, Failure>) -> Result<(T, Seen), Failure> {
+    fn measure<T>(&self, doing: impl FnOnce() -> Result<T, Failure>) -> Result<(T, ClientFigures), Failure> {
         let stop = AtomicBool::new(false);
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         std::thread::scope(|scope| {
@@ -100,12 +100,12 @@ impl Round<'_> {
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
         let Self { stage, .. } = *self;
         let server = &stage.server;
-        let system = Most::now(server).system;
+        let system = PeakUsage::now(server).system;
         let ((), before) = stage.measure(|| {
             std::thread::sleep(self.sizes.lasts.min(BEFORE));
             Ok(())
         })?;
-        let watch = Watch::start(server);
+        let watch = UsageMonitor::start(server);
         let (start, worked) = (Instant::now(), server.worked());
         let (figures, during) = stage.measure(|| self.attack())?;
         let (lasted, worked) = (start.elapsed(), server.worked().saturating_sub(worked));
@@ -115,9 +115,9 @@ impl Round<'_> {
         while !closed() && Instant::now() < until {
             std::thread::sleep(LOOK);
         }
-        let (is_closed, left) = (closed(), Most::now(server));
+        let (is_closed, left) = (closed(), PeakUsage::now(server));
         let key = format!("right:{}", self.kind.name);
-        let wrong = good::counts_right(&stage.reach, &key).and_then(|()| self.is_untouched());
+        let wrong = good::counts_right(&stage.access, &key).and_then(|()| self.is_untouched());
         Ok(Outcome {
             figures,
             before,
@@ -167,7 +167,7 @@ impl Round<'_> {
 
     /// Whether what browsers were made to send was done.
     fn is_untouched(&self) -> std::io::Result<()> {
-        match self.stage.reach.connect()?.decide("TG.PEEK", VICTIM, "10/h")? {
+        match self.stage.access.connect()?.decide("TG.PEEK", VICTIM, "10/h")? {
             [1, _, 10, ..] => Ok(()),
             found => Err(std::io::Error::other(format!("{VICTIM} was charged by a browser's line: {found:?}"))),
         }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use tollgate_daemon::{Limits, Server, Settings, TlsFiles};
+use tollgate_daemon::{ConnectionLimits, Server, ServerSettings, TlsFiles};
 
 use super::Caps;
 use super::identity::Files;
@@ -29,21 +29,21 @@ pub(crate) fn serve(words: &[String]) -> Result<(), Failure> {
         _ => return Err(Failure("expected four caps, a file of tokens, and perhaps certificate and key".to_owned())),
     };
     let caps = caps.iter().map(|cap| cap.parse()).collect::<Result<Vec<usize>, _>>()?;
-    let limits = Limits {
+    let limits = ConnectionLimits {
         connections: caps[0],
         reserved: caps[1],
         connections_per_prefix: caps[2],
         handshake: Duration::from_secs(caps[3] as u64),
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
     let any = Some((Ipv4Addr::LOCALHOST, 0).into());
-    let server = Server::start(Settings {
+    let server = Server::start(ServerSettings {
         resp: any,
         http: any,
         tokens: Some(tokens.into()),
         tls: tls.map(|(cert, key)| TlsFiles { cert: cert.into(), key: key.into() }),
         limits,
-        ..Settings::default()
+        ..ServerSettings::default()
     })?;
     let addr = |addr: Option<_>| addr.map_or_else(|| "off".to_owned(), |addr: std::net::SocketAddr| addr.to_string());
     writeln!(io::stdout(), "  Redis protocol   {}", addr(server.resp_addr()))?;

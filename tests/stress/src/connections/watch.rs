@@ -12,7 +12,7 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// The most of each.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Most {
+pub(super) struct PeakUsage {
     pub(super) files: usize,
     /// Kilobytes.
     pub(super) memory: u64,
@@ -20,12 +20,12 @@ pub(super) struct Most {
     pub(super) system: u64,
 }
 
-pub(super) struct Watch {
+pub(super) struct UsageMonitor {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Most>,
+    thread: JoinHandle<PeakUsage>,
 }
 
-impl Most {
+impl PeakUsage {
     pub(super) fn now(server: &Server) -> Self {
         Self { files: server.files(), memory: server.memory(), system: machine::memory_of_connections() }
     }
@@ -39,14 +39,14 @@ impl Most {
     }
 }
 
-impl Watch {
+impl UsageMonitor {
     pub(super) fn start(server: &Arc<Server>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (server, stopped) = (Arc::clone(server), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
-            let mut most = Most::default();
+            let mut most = PeakUsage::default();
             while !stopped.load(Ordering::Relaxed) {
-                most = most.with(Most::now(&server));
+                most = most.with(PeakUsage::now(&server));
                 std::thread::sleep(EVERY);
             }
             most
@@ -54,7 +54,7 @@ impl Watch {
         Self { stop, thread }
     }
 
-    pub(super) fn end(self) -> Result<Most, Failure> {
+    pub(super) fn end(self) -> Result<PeakUsage, Failure> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| Failure("the watch on the server panicked".to_owned()))
     }

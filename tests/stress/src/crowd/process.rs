@@ -24,7 +24,7 @@ pub(super) struct Process {
 }
 
 /// What a process did.
-pub(super) struct Done {
+pub(super) struct ProcessFigures {
     pub(super) elsewhere: u64,
     pub(super) errors: u64,
     pub(super) panics: u64,
@@ -55,7 +55,7 @@ impl Process {
         Ok(writeln!(self.told, "go")?)
     }
 
-    pub(super) fn finish(mut self, within: Duration) -> Result<Done, Failure> {
+    pub(super) fn finish(mut self, within: Duration) -> Result<ProcessFigures, Failure> {
         let (line, bytes) = self.ask(within, |answers| {
             let (mut line, mut bytes) = (String::new(), Vec::new());
             answers.read_line(&mut line)?;
@@ -67,7 +67,7 @@ impl Process {
         let [elsewhere, errors, panics, reloads, connections] = <[u64; FIGURES]>::try_from(figures)
             .map_err(|_| Failure(format!("a process of the crowd ended with {status} and said {line:?}")))?;
         let events = bytes.chunks_exact(8).map(|chunk| unpack(chunk.try_into().unwrap_or_default())).collect();
-        Ok(Done { elsewhere, errors, panics, reloads, connections, events })
+        Ok(ProcessFigures { elsewhere, errors, panics, reloads, connections, events })
     }
 
     /// Reads in a thread of its own, so that a process that hangs cannot make its parent hang.

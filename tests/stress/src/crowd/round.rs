@@ -6,7 +6,7 @@ use tollgate_kernel::{Policy, Timestamp};
 use tollgate_kit::Server;
 
 use super::PROCESSES;
-use super::process::{Done, Process};
+use super::process::{Process, ProcessFigures};
 use crate::{Failure, machine};
 
 /// How long a round may take.
@@ -24,7 +24,7 @@ pub(super) struct Round {
 
 /// What came of it.
 pub(super) struct Outcome {
-    pub(super) done: Vec<Done>,
+    pub(super) done: Vec<ProcessFigures>,
     pub(super) took: Duration,
     /// Connections of the processes as the server counted them.
     pub(super) connected: u64,
@@ -85,7 +85,7 @@ impl Outcome {
     }
 
     /// The sum of a figure over the processes.
-    pub(super) fn sum(&self, figure: impl Fn(&Done) -> u64) -> u64 {
+    pub(super) fn sum(&self, figure: impl Fn(&ProcessFigures) -> u64) -> u64 {
         self.done.iter().map(figure).sum()
     }
 }

@@ -21,7 +21,7 @@ static TOLD: AtomicBool = AtomicBool::new(false);
 
 /// What one caller saw.
 #[derive(Default)]
-struct Seen {
+struct CallerFigures {
     elsewhere: u64,
     errors: u64,
     events: Vec<u64>,
@@ -57,8 +57,8 @@ async fn open(url: &str, packaging: Packaging, connections: usize) -> Result<Vec
     Ok(stores)
 }
 
-async fn call(store: Redis, policy: Policy, key: Vec<u8>, left: Arc<AtomicU64>) -> Seen {
-    let mut seen = Seen::default();
+async fn call(store: Redis, policy: Policy, key: Vec<u8>, left: Arc<AtomicU64>) -> CallerFigures {
+    let mut seen = CallerFigures::default();
     while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
         match store.check(&policy, &key, Request::ONE).await {
             Ok(decision) if decision.source == Source::Home => {
@@ -76,8 +76,8 @@ async fn call(store: Redis, policy: Policy, key: Vec<u8>, left: Arc<AtomicU64>) 
     seen
 }
 
-async fn answer(stores: &[Redis], mut callers: JoinSet<Seen>) -> Result<(), Failure> {
-    let (mut all, mut panics) = (Seen::default(), 0_u64);
+async fn answer(stores: &[Redis], mut callers: JoinSet<CallerFigures>) -> Result<(), Failure> {
+    let (mut all, mut panics) = (CallerFigures::default(), 0_u64);
     while let Some(seen) = callers.join_next().await {
         match seen {
             Ok(seen) => {

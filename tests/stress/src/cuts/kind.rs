@@ -4,7 +4,7 @@
 use tollgate_kit::Fault;
 use tollgate_redis::Packaging;
 
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// Policies whose charges can be read from what remains: no unit comes back while a lane runs, for gcra the
 /// first after five minutes.
@@ -85,5 +85,5 @@ pub(super) fn cut(number: u64, sizes: &Sizes, rng: &mut Rng) -> Cut {
         (_, place) if place % 3 == 0 => Fault::CutRequest { after: rng.below(size.up + 1) },
         _ => Fault::CutReply { after: rng.below(size.down + 1) },
     };
-    Cut { kind, packaging, policy: rng.below(POLICIES.len() as u64) as usize, fault }
+    Cut { kind, packaging, policy: rng.index(POLICIES.len()), fault }
 }

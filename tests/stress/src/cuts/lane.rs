@@ -8,8 +8,8 @@ use tollgate_redis::{Packaging, Redis};
 
 use super::kind::{BATCH, Cut, Kind, POLICIES, Size, Sizes, cut};
 use super::ledger::{Counts, Ledger};
-use crate::rng::Rng;
 use crate::{Failure, Report, machine};
+use tollgate_random::Rng;
 
 /// Long, so that it is the cut that ends a call.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -117,6 +117,6 @@ impl Lane {
     }
 }
 
-fn builder(url: &str, packaging: Packaging, deadline: Duration) -> tollgate_redis::Builder {
+fn builder(url: &str, packaging: Packaging, deadline: Duration) -> tollgate_redis::RedisBuilder {
     Redis::builder(url).packaging(packaging).deadline(deadline).connect_timeout(DEADLINE).response_timeout(DEADLINE)
 }

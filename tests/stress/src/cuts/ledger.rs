@@ -11,7 +11,7 @@ use crate::{Failure, Report};
 
 /// Requests for one key.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct KeyRequests {
     pub(super) policy: usize,
     pub(super) requests: u64,
     /// Those that the server answered.
@@ -33,7 +33,7 @@ pub(super) struct Counts {
 
 #[derive(Default)]
 pub(super) struct Ledger {
-    asked: HashMap<Vec<u8>, Asked>,
+    asked: HashMap<Vec<u8>, KeyRequests>,
     counts: Counts,
 }
 
@@ -64,7 +64,7 @@ impl Ledger {
             }
             let count = policy.limits().first().map_or(0, |limit| limit.count());
             let charged = count.saturating_add_signed(-decision.remaining);
-            let Asked { requests, answered, fault, .. } = asked;
+            let KeyRequests { requests, answered, fault, .. } = asked;
             report.demand(charged <= *requests, || {
                 let key = String::from_utf8_lossy(key);
                 format!("{key}: {requests} requests, {charged} charges, last fault {fault:?}")

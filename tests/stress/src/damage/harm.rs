@@ -1,7 +1,7 @@
 //! What is done to files.
 
 use super::story::Files;
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 const PAGE: usize = 4096;
 /// The head of a frame of a journal: length, checksum and number.
@@ -19,10 +19,10 @@ pub(super) struct Harm {
     pub(super) is_deep: bool,
 }
 
-type Way = fn(&mut Files, &str, &mut Rng) -> String;
+type HarmFn = fn(&mut Files, &str, &mut Rng) -> String;
 
 /// The ways, each with its weight.
-const WAYS: &[(u64, Way)] = &[
+const WAYS: &[(u64, HarmFn)] = &[
     (4, truncate),
     (5, flip),
     (2, zero),
@@ -42,7 +42,7 @@ pub(super) fn harm(files: &mut Files, rng: &mut Rng) -> Harm {
     let mut told = Vec::new();
     for _ in 0..1 + rng.below(8) / 7 {
         let names: Vec<String> = files.keys().cloned().collect();
-        let Some(name) = names.get(rng.below(names.len() as u64) as usize) else { break };
+        let Some(name) = names.get(rng.index(names.len())) else { break };
         let mut at = rng.below(WAYS.iter().map(|(weight, _)| weight).sum());
         let way = WAYS.iter().find(|(weight, _)| {
             let is_it = at < *weight;
@@ -119,7 +119,7 @@ fn flip(files: &mut Files, name: &str, rng: &mut Rng) -> String {
     let Some(bytes) = files.get_mut(name).filter(|bytes| !bytes.is_empty()) else { return String::new() };
     let mut places = Vec::new();
     for _ in 0..1 + rng.below(8) / 5 {
-        let place = rng.below(bytes.len() as u64) as usize;
+        let place = rng.index(bytes.len());
         bytes[place] ^= 1 << rng.below(8);
         places.push(place);
     }
@@ -128,7 +128,7 @@ fn flip(files: &mut Files, name: &str, rng: &mut Rng) -> String {
 
 /// A page, or what there is of it.
 fn page(bytes: &mut [u8], rng: &mut Rng) -> (usize, usize) {
-    let page = rng.below(bytes.len().div_ceil(PAGE) as u64) as usize * PAGE;
+    let page = rng.index(bytes.len().div_ceil(PAGE)) * PAGE;
     (page, (page + PAGE).min(bytes.len()))
 }
 
@@ -142,7 +142,7 @@ fn zero(files: &mut Files, name: &str, rng: &mut Rng) -> String {
 fn garbage(files: &mut Files, name: &str, rng: &mut Rng) -> String {
     let Some(bytes) = files.get_mut(name) else { return String::new() };
     let (start, end) = chunk(bytes, rng);
-    bytes[start..end].iter_mut().for_each(|byte| *byte = rng.next() as u8);
+    bytes[start..end].iter_mut().for_each(|byte| *byte = rng.next_u64() as u8);
     format!("{name} with anything from {start} to {end}")
 }
 
@@ -173,7 +173,7 @@ fn reorder(files: &mut Files, name: &str, rng: &mut Rng) -> String {
 fn frames(files: &mut Files, name: &str, rng: &mut Rng) -> String {
     let Some(bytes) = files.get_mut(name) else { return String::new() };
     let edges = edges(bytes);
-    let mut pick = || edges[rng.below(edges.len() as u64) as usize];
+    let mut pick = || edges[rng.index(edges.len())];
     let mut places = [pick(), pick(), pick()];
     places.sort_unstable();
     let [start, middle, end] = places;
@@ -193,7 +193,7 @@ fn append(files: &mut Files, name: &str, rng: &mut Rng) -> String {
     let Some(bytes) = files.get_mut(name) else { return String::new() };
     let more = 1 + rng.below(300);
     let zeros = rng.below(2) == 0;
-    bytes.extend((0..more).map(|_| if zeros { 0 } else { rng.next() as u8 }));
+    bytes.extend((0..more).map(|_| if zeros { 0 } else { rng.next_u64() as u8 }));
     format!("{name} with {more} bytes more")
 }
 
@@ -205,7 +205,7 @@ fn remove(files: &mut Files, name: &str, _: &mut Rng) -> String {
 /// Another file of the folder.
 fn other(files: &Files, name: &str, rng: &mut Rng) -> Option<String> {
     let others: Vec<&String> = files.keys().filter(|other| *other != name).collect();
-    others.get(rng.below(others.len() as u64) as usize).map(|other| (*other).clone())
+    others.get(rng.index(others.len())).map(|other| (*other).clone())
 }
 
 fn exchange(files: &mut Files, name: &str, rng: &mut Rng) -> String {

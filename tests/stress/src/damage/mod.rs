@@ -1,4 +1,4 @@
-//! Servers that find their files damaged (R26): cut, flipped, doubled, in another order, zeroed, gone, exchanged.
+//! Servers that find their files damaged: cut, flipped, doubled, in another order, zeroed, gone, exchanged.
 //!
 //! A story is what one connection did, all of it answered, and the folder that it left. Each trial harms a copy of
 //! a folder and starts a server on it. What is held: it refuses, names a file, and leaves all files as they are;
@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::args::Args;
 use crate::{Campaign, Failure, Report};
 use story::Story;
-use trial::{Came, Trial};
+use trial::{Trial, TrialFigures};
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "damage",
@@ -43,7 +43,7 @@ fn run(args: &Args) -> Result<Report, Failure> {
         report.say(format!("{}: {} acts on {} keys; {}", story.name, story.acts(), story.keys(), story.files()?));
     }
     let (first, end) = (args.get("first"), args.get("first").saturating_add(trials));
-    let (next, found) = (AtomicU64::new(first), Mutex::new((Report::default(), Came::default(), None)));
+    let (next, found) = (AtomicU64::new(first), Mutex::new((Report::default(), TrialFigures::default(), None)));
     std::thread::scope(|scope| {
         for _ in 0..args.some("lanes") {
             scope.spawn(|| {
@@ -53,7 +53,7 @@ fn run(args: &Args) -> Result<Report, Failure> {
                         break;
                     }
                     let story = &stories[(number % stories.len() as u64) as usize];
-                    let (mut own, mut came) = (Report::default(), Came::default());
+                    let (mut own, mut came) = (Report::default(), TrialFigures::default());
                     let done = Trial { story, number, seed }.run(&mut own, &mut came);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.0.absorb(own);

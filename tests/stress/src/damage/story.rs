@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use crate::Failure;
 use crate::kills::Client;
-use crate::rng::Rng;
-use crate::serving::{Folder, Resp, Serving};
+use crate::serving::{Folder, Resp, ServerProcess};
+use tollgate_random::Rng;
 
 /// Turns of the connection between two ends of its server, and requests of a turn.
 const TURNS: usize = 40;
@@ -56,7 +56,7 @@ impl Story {
         let mut client = Client::new("story", 0, DEPTH, Rng::of_part(seed, number));
         let words = words(&folder.at("data"), false);
         for end in ends {
-            let mut server = Serving::start(&words, &[])?;
+            let mut server = ServerProcess::start(&words, &[])?;
             let mut turns = 0;
             client.run(server.resp, &[], || {
                 turns += 1;
@@ -79,7 +79,7 @@ impl Story {
     fn control(&self) -> Result<BTreeSet<String>, Failure> {
         let copy = self.folder.at("copy");
         write(&copy, &files(&self.data())?)?;
-        let server = Serving::start(&words(&copy, false), &[])?;
+        let server = ServerProcess::start(&words(&copy, false), &[])?;
         let found = self.client.read(&mut Resp::connect(server.resp)?, None)?;
         let said = server.finish()?;
         match self.client.history.judge(&found, None) {

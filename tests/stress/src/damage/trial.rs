@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::harm::{Harm, harm};
 use super::story::{Story, files, names_a_file, words, write};
-use crate::kills::Told;
-use crate::rng::Rng;
-use crate::serving::{Folder, Resp, Serving, Start, panic_in};
+use crate::kills::HistoryFigures;
+use crate::serving::{Folder, Resp, ServerProcess, StartOutcome, panic_in};
 use crate::{Failure, Report};
+use tollgate_random::Rng;
 
 /// One in so many repaired folders is started on once more, without repair.
 const AGAIN: u64 = 4;
@@ -20,7 +20,7 @@ pub(super) struct Trial<'a> {
 
 /// What came of trials.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Came {
+pub(super) struct TrialFigures {
     trials: u64,
     refused: u64,
     /// Started with all, and with less, as they said.
@@ -33,7 +33,7 @@ pub(super) struct Came {
     repaired_whole: u64,
 }
 
-impl Came {
+impl TrialFigures {
     pub(super) fn add(&mut self, other: &Self) {
         self.trials += other.trials;
         self.refused += other.refused;
@@ -54,7 +54,7 @@ impl Came {
 }
 
 impl Trial<'_> {
-    pub(super) fn run(&self, report: &mut Report, came: &mut Came) -> Result<(), Failure> {
+    pub(super) fn run(&self, report: &mut Report, came: &mut TrialFigures) -> Result<(), Failure> {
         let mut rng = Rng::of_part(self.seed ^ 0xda, self.number);
         let folder = Folder::new("damage")?;
         let data = folder.at("data");
@@ -65,8 +65,8 @@ impl Trial<'_> {
         let mut violated = |what: String| {
             report.violated(format!("trial {} ({}; {}): {what}", self.number, self.story.name, harm.told));
         };
-        match Start::new(&words(&data, false), &[])? {
-            Start::Up(server) => match self.judge(server)? {
+        match StartOutcome::new(&words(&data, false), &[])? {
+            StartOutcome::Up(server) => match self.judge(server)? {
                 Err(wrong) => violated(wrong),
                 Ok((_, said)) if harm.is_deep => {
                     let said = said.join(" | ");
@@ -77,7 +77,7 @@ impl Trial<'_> {
                 Ok(_) if harm.is_unseen => came.unseen += 1,
                 Ok((told, said)) => violated(silently(&told, &said)),
             },
-            Start::Refused { status, said } => {
+            StartOutcome::Refused { status, said } => {
                 came.refused += 1;
                 if status.code() != Some(2) || panic_in(&said).is_some() || !said.iter().any(|line| names_a_file(line))
                 {
@@ -98,16 +98,16 @@ impl Trial<'_> {
         data: &Path,
         harm: &Harm,
         again: bool,
-        came: &mut Came,
+        came: &mut TrialFigures,
         violated: &mut impl FnMut(String),
     ) -> Result<(), Failure> {
         came.repaired += 1;
-        match Start::new(&words(data, true), &[])? {
-            Start::Refused { status, said } => {
+        match StartOutcome::new(&words(data, true), &[])? {
+            StartOutcome::Refused { status, said } => {
                 violated(format!("expected a start with --repair, found {status}: {}", said.join(" | ")));
                 return Ok(());
             }
-            Start::Up(server) => match self.judge(server)? {
+            StartOutcome::Up(server) => match self.judge(server)? {
                 Err(wrong) => violated(format!("with --repair: {wrong}")),
                 Ok((told, _)) if told.forgotten == 0 => came.repaired_whole += 1,
                 Ok((_, said)) if self.story.is_unusual(&said) => {}
@@ -115,14 +115,14 @@ impl Trial<'_> {
                 Ok((told, said)) => violated(format!("with --repair: {}", silently(&told, &said))),
             },
         }
-        if again && let Start::Refused { status, said } = Start::new(&words(data, false), &[])? {
+        if again && let StartOutcome::Refused { status, said } = StartOutcome::new(&words(data, false), &[])? {
             violated(format!("expected a start on a repaired folder, found {status}: {}", said.join(" | ")));
         }
         Ok(())
     }
 
     /// Whether one moment of the story explains what the server knows; what is forgotten, and what it said.
-    fn judge(&self, server: Serving) -> Result<Result<(Told, Vec<String>), String>, Failure> {
+    fn judge(&self, server: ServerProcess) -> Result<Result<(HistoryFigures, Vec<String>), String>, Failure> {
         let (client, start) = (&self.story.client, Some(self.story.start));
         let found =
             Resp::connect(server.resp).map_err(Failure::from).and_then(|mut resp| client.read(&mut resp, start));
@@ -135,7 +135,7 @@ impl Trial<'_> {
     }
 }
 
-fn silently(told: &Told, said: &[String]) -> String {
+fn silently(told: &HistoryFigures, said: &[String]) -> String {
     format!(
         "{} of {} acts forgotten and nothing unusual said of a file: {}",
         told.forgotten,

@@ -25,7 +25,7 @@ const HANGS: Duration = Duration::from_secs(5);
 const OPENED: Duration = Duration::from_millis(500);
 
 /// What callers under one policy saw.
-pub(super) struct Seen {
+pub(super) struct CallerFigures {
     pub(super) on_error: OnError,
     /// Decisions by the server, and by others that were allowed and refused.
     pub(super) home: u64,
@@ -44,11 +44,11 @@ pub(super) struct Seen {
 
 pub(super) struct Callers {
     stop: Arc<AtomicBool>,
-    tasks: JoinSet<Seen>,
+    tasks: JoinSet<CallerFigures>,
 }
 
 impl Callers {
-    /// Callers of all policies in turn; the trouble began at `began`.
+    /// Callers of all policies in turn; the outage began at `began`.
     pub(super) fn start(store: &Redis, count: u64, began: Instant) -> Result<Self, Failure> {
         let (stop, mut tasks) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
         for number in 0..count {
@@ -59,9 +59,9 @@ impl Callers {
     }
 
     /// What they saw, by policy.
-    pub(super) async fn end(mut self) -> Result<Vec<Seen>, Failure> {
+    pub(super) async fn end(mut self) -> Result<Vec<CallerFigures>, Failure> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all: Vec<Seen> = OnError::ALL.into_iter().map(Seen::new).collect();
+        let mut all: Vec<CallerFigures> = OnError::ALL.into_iter().map(CallerFigures::new).collect();
         while let Some(seen) = self.tasks.join_next().await {
             let seen = seen?;
             if let Some(same) = all.iter_mut().find(|all| all.on_error == seen.on_error) {
@@ -77,8 +77,8 @@ pub(super) fn policy(on_error: OnError) -> Result<Policy, Failure> {
     Ok(TEXT.parse::<Policy>()?.with_name(on_error.name())?.with_on_error(on_error))
 }
 
-async fn call(store: Redis, policy: Policy, stop: Arc<AtomicBool>, began: Instant) -> Seen {
-    let mut seen = Seen::new(policy.on_error());
+async fn call(store: Redis, policy: Policy, stop: Arc<AtomicBool>, began: Instant) -> CallerFigures {
+    let mut seen = CallerFigures::new(policy.on_error());
     while !stop.load(Ordering::Relaxed) {
         let start = Instant::now();
         match tokio::time::timeout(HANGS, store.check(&policy, b"hot", Request::ONE)).await {
@@ -95,7 +95,7 @@ async fn call(store: Redis, policy: Policy, stop: Arc<AtomicBool>, began: Instan
     seen
 }
 
-impl Seen {
+impl CallerFigures {
     fn new(on_error: OnError) -> Self {
         Self {
             on_error,

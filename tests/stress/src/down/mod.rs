@@ -8,23 +8,23 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `trouble.rs` | the ways, each with its beginning and its end |
+//! | `outage.rs` | the ways, each with its beginning and its end |
 //! | `resetter.rs` | somebody who listens and resets every connection |
 //! | `callers.rs` | the traffic |
 //! | `watch.rs` | memory and connections while it lasts |
-//! | `round.rs` | one trouble from beginning to end, and what came of it |
+//! | `round.rs` | one outage from beginning to end, and what came of it |
 
 mod callers;
+mod outage;
 mod resetter;
 mod round;
-mod trouble;
 mod watch;
 
 use std::time::Duration;
 
 use crate::args::Args;
 use crate::{Campaign, Failure, Report, machine};
-use trouble::Trouble;
+use outage::Outage;
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "down",
@@ -39,8 +39,8 @@ fn run(args: &Args) -> Result<Report, Failure> {
     let mut report = Report::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (lasts, callers) = (Duration::from_secs(args.some("seconds")), args.some("callers"));
-    for trouble in Trouble::ALL {
-        runtime.block_on(round::run(&mut report, trouble, lasts, callers))?;
+    for outage in Outage::ALL {
+        runtime.block_on(round::run(&mut report, outage, lasts, callers))?;
     }
     machine::judge_panics(&mut report);
     Ok(report)

@@ -9,13 +9,13 @@ use crate::machine;
 const EVERY: Duration = Duration::from_millis(50);
 
 /// The most memory so far beyond what there was at the beginning, and the most connections.
-pub(super) struct Watch {
+pub(super) struct UsageMonitor {
     most: tokio::sync::watch::Receiver<(u64, usize)>,
     began: u64,
     task: JoinHandle<()>,
 }
 
-impl Watch {
+impl UsageMonitor {
     /// Watches connections to this port.
     pub(super) fn start(port: u16) -> Self {
         let began = machine::memory();
@@ -37,7 +37,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for UsageMonitor {
     fn drop(&mut self) {
         self.task.abort();
     }

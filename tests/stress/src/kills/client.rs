@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::history::{Account, Act, History};
-use super::kind::{Forgets, KINDS, Kind, Speaks};
-use super::read::{Wanted, read};
+use super::kind::{ChargeCommand, KINDS, Kind, UndoSupport};
+use super::read::{KeyQuery, read};
 use crate::Failure;
-use crate::rng::Rng;
 use crate::serving::{Reply, Resp, push};
+use tollgate_random::Rng;
 
 /// Keys of each kind that a connection has for itself.
 const KEYS: usize = 3;
@@ -45,7 +45,7 @@ impl Share {
 }
 
 /// A key that all connections share.
-pub(crate) type Shared = (&'static Kind, String);
+pub(crate) type SharedKey = (&'static Kind, String);
 
 /// One connection's keys and what it did.
 pub(crate) struct Client {
@@ -65,7 +65,7 @@ pub(crate) struct Client {
 }
 
 /// A request whose reply is to come.
-enum Asked {
+enum PendingRequest {
     Own { account: usize, number: usize, act: Act },
     Shared { key: usize, number: usize },
 }
@@ -77,7 +77,7 @@ impl Client {
         for kind in KINDS {
             for number in 0..KEYS {
                 let key = format!("{name}:{}:{number}", kind.name.to_ascii_lowercase());
-                accounts.push(Account::new(key, kind.room, 0));
+                accounts.push(Account::new(key, kind.capacity, 0));
                 kinds.push(kind);
             }
         }
@@ -94,7 +94,7 @@ impl Client {
     }
 
     /// Asks until the server is gone, something is wrong, or it is enough.
-    pub(crate) fn run(&mut self, to: SocketAddr, shared: &[Shared], is_enough: impl FnMut() -> bool) {
+    pub(crate) fn run(&mut self, to: SocketAddr, shared: &[SharedKey], is_enough: impl FnMut() -> bool) {
         if let Err(error) = self.ask(to, shared, is_enough) {
             self.ended = Some(Instant::now());
             if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Other) {
@@ -103,7 +103,7 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, to: SocketAddr, shared: &[Shared], mut is_enough: impl FnMut() -> bool) -> io::Result<()> {
+    fn ask(&mut self, to: SocketAddr, shared: &[SharedKey], mut is_enough: impl FnMut() -> bool) -> io::Result<()> {
         let mut resp = Resp::connect(to)?;
         let (mut bytes, mut asked) = (Vec::new(), Vec::with_capacity(self.depth));
         while !is_enough() {
@@ -135,36 +135,36 @@ impl Client {
         let wanted: Vec<_> = accounts
             .map(|(account, kind)| {
                 let (least, most) = account.bounds(until);
-                Wanted { kind, key: &account.key, least, most }
+                KeyQuery { kind, key: &account.key, least, most }
             })
             .collect();
         Ok(read(resp, &wanted)?.iter().map(|found| found.used).collect())
     }
 
     /// A request for a shared key.
-    fn share(&mut self, shared: &[Shared], bytes: &mut Vec<u8>) -> Asked {
-        let key = self.rng.below(shared.len() as u64) as usize;
+    fn share(&mut self, shared: &[SharedKey], bytes: &mut Vec<u8>) -> PendingRequest {
+        let key = self.rng.index(shared.len());
         let (kind, name) = &shared[key];
         let units = self.units(kind);
         push(bytes, &kind.charge(name, units));
         let log = &mut self.shares[key].0;
         log.push(Charge { units, answered: None });
-        Asked::Shared { key, number: log.len() - 1 }
+        PendingRequest::Shared { key, number: log.len() - 1 }
     }
 
     /// A request for a key of its own.
-    fn act(&mut self, theme: Option<usize>, bytes: &mut Vec<u8>) -> Asked {
+    fn act(&mut self, theme: Option<usize>, bytes: &mut Vec<u8>) -> PendingRequest {
         let account = match theme {
-            Some(kind) => kind * KEYS + self.rng.below(KEYS as u64) as usize,
-            None => self.rng.below(self.kinds.len() as u64) as usize,
+            Some(kind) => kind * KEYS + self.rng.index(KEYS),
+            None => self.rng.index(self.kinds.len()),
         };
         let (kind, key) = (self.kinds[account], self.history.accounts[account].key.clone());
-        let back = (kind.forgets == Forgets::Refund && self.rng.below(REFUNDS) == 0)
+        let back = (kind.undo == UndoSupport::Refund && self.rng.below(REFUNDS) == 0)
             .then(|| self.refundable[account].take())
             .flatten();
         let (act, words) = if let Some((at, units)) = back {
             (Act::Refund(units), kind.refund(&key, units, at))
-        } else if kind.forgets != Forgets::Nothing && self.rng.below(RESETS) == 0 {
+        } else if kind.undo != UndoSupport::Nothing && self.rng.below(RESETS) == 0 {
             self.refundable[account] = None;
             (Act::Reset, kind.reset(&key))
         } else {
@@ -172,7 +172,7 @@ impl Client {
             (Act::Charge(units), kind.charge(&key, units))
         };
         push(bytes, &words);
-        Asked::Own { account, number: self.history.send(account, act), act }
+        PendingRequest::Own { account, number: self.history.send(account, act), act }
     }
 
     fn units(&mut self, kind: &Kind) -> u64 {
@@ -180,20 +180,22 @@ impl Client {
     }
 
     /// Notes a reply; it must tell what the model says.
-    fn note(&mut self, asked: &Asked, reply: &Reply, at: Instant, shared: &[Shared]) -> Result<(), String> {
+    fn note(&mut self, asked: &PendingRequest, reply: &Reply, at: Instant, shared: &[SharedKey]) -> Result<(), String> {
         match *asked {
-            Asked::Shared { key, number } => {
+            PendingRequest::Shared { key, number } => {
                 let (kind, name) = &shared[key];
                 kind.told(reply).map_err(|wrong| format!("{name}: {wrong}"))?;
                 let charge = &mut self.shares[key].0[number];
-                let taken = match kind.speaks {
-                    Speaks::Check { .. } => reply.at(6).int().and_then(|taken| taken.try_into().ok()).unwrap_or(0),
-                    Speaks::Both { .. } | Speaks::Other { .. } => charge.units,
+                let taken = match kind.command {
+                    ChargeCommand::Check { .. } => {
+                        reply.at(6).int().and_then(|taken| taken.try_into().ok()).unwrap_or(0)
+                    }
+                    ChargeCommand::Both { .. } | ChargeCommand::Other { .. } => charge.units,
                 };
                 charge.answered = Some((at, taken));
                 Ok(())
             }
-            Asked::Own { account, number, act } => {
+            PendingRequest::Own { account, number, act } => {
                 let (used, taken) = self.history.answer(account, number, at);
                 self.is_right(account, act, reply, used, taken)
                     .map_err(|wrong| format!("{}, {act:?}: {wrong}", self.history.accounts[account].key))
@@ -210,7 +212,7 @@ impl Client {
                     return Err(format!("{told} used by its reply, expected {used}"));
                 }
                 if let Some(moment) = moment
-                    && kind.forgets == Forgets::Refund
+                    && kind.undo == UndoSupport::Refund
                     && taken > 0
                     && !self.history.accounts[account].is_resetting()
                 {

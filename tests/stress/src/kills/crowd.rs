@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::client::{Client, Share, Shared};
-use super::history::Told;
+use super::client::{Client, Share, SharedKey};
+use super::history::HistoryFigures;
 use super::kind::{KINDS, Kind};
-use super::read::{Wanted, read};
-use crate::rng::Rng;
-use crate::serving::{Resp, Serving};
+use super::read::{KeyQuery, read};
+use crate::serving::{Resp, ServerProcess};
 use crate::{Failure, Report};
+use tollgate_random::Rng;
 
 /// Requests at a time, of every other connection.
 const DEPTHS: [usize; 2] = [1, 16];
@@ -23,7 +23,7 @@ pub(super) struct Ledger {
     connections: u64,
     rounds: u64,
     /// Shared keys, and what each stood at when it was read.
-    shared: Vec<Shared>,
+    shared: Vec<SharedKey>,
     stood: Vec<u64>,
     /// Keys that nobody asks for any more, and what each stood at.
     settled: Vec<(&'static Kind, String, u64)>,
@@ -43,7 +43,7 @@ impl Ledger {
     }
 
     /// Asks on all connections for some time, then kills the server.
-    pub(super) fn load(&mut self, server: &mut Serving, lasts: Duration) -> Result<Round, Failure> {
+    pub(super) fn load(&mut self, server: &mut ServerProcess, lasts: Duration) -> Result<Round, Failure> {
         self.ask(server.resp, || {
             std::thread::sleep(lasts);
             server.kill()
@@ -82,9 +82,9 @@ impl Ledger {
         round: &Round,
         to: SocketAddr,
         until: Option<Instant>,
-    ) -> Result<Told, Failure> {
+    ) -> Result<HistoryFigures, Failure> {
         let mut resp = Resp::connect(to)?;
-        let mut told = Told::default();
+        let mut told = HistoryFigures::default();
         for client in &round.clients {
             if let Some(wrong) = &client.wrong {
                 report.violated(format!("{name}: {wrong}"));
@@ -106,11 +106,11 @@ impl Ledger {
         client: &Client,
         resp: &mut Resp,
         until: Option<Instant>,
-    ) -> Result<Told, Failure> {
+    ) -> Result<HistoryFigures, Failure> {
         let found = client.read(resp, until)?;
         Ok(client.history.judge(&found, until).unwrap_or_else(|wrong| {
             report.violated(format!("{name}: {wrong}"));
-            Told::default()
+            HistoryFigures::default()
         }))
     }
 
@@ -119,7 +119,7 @@ impl Ledger {
         let wanted = |(kind, key, stood): &'_ (&'static Kind, String, u64)| (*kind, key.clone(), *stood);
         let keys: Vec<_> = self.settled.iter().map(wanted).collect();
         let wanted: Vec<_> =
-            keys.iter().map(|(kind, key, stood)| Wanted { kind, key, least: *stood, most: *stood }).collect();
+            keys.iter().map(|(kind, key, stood)| KeyQuery { kind, key, least: *stood, most: *stood }).collect();
         for (found, (_, key, stood)) in read(resp, &wanted)?.iter().zip(&keys) {
             report.demand(found.used == *stood, || {
                 format!("{name}: {key}: {} used; expected {stood}, as it was read before", found.used)
@@ -135,7 +135,7 @@ impl Ledger {
             let accounts = client.history.accounts.iter().zip(&client.kinds);
             let plain = accounts.filter(|(_, kind)| kind.is_read_plainly());
             let wanted: Vec<_> =
-                plain.map(|(account, kind)| Wanted { kind, key: &account.key, least: 0, most: 0 }).collect();
+                plain.map(|(account, kind)| KeyQuery { kind, key: &account.key, least: 0, most: 0 }).collect();
             for (found, wanted) in read(resp, &wanted)?.iter().zip(&wanted) {
                 self.settled.push((wanted.kind, wanted.key.to_owned(), found.used));
             }
@@ -155,7 +155,7 @@ impl Ledger {
             let shares = round.clients.iter().map(|client| Share::bounds(&client.shares[place], until));
             let (least, most) =
                 shares.fold((self.stood[place], self.stood[place]), |sum, share| (sum.0 + share.0, sum.1 + share.1));
-            let wanted = [Wanted { kind, key, least, most }];
+            let wanted = [KeyQuery { kind, key, least, most }];
             let Some(found) = read(resp, &wanted)?.first().copied() else { continue };
             report.demand((least..=most).contains(&found.used), || {
                 format!("{name}: {key}, which all ask for: {} used; expected {least} to {most}", found.used)
@@ -166,7 +166,7 @@ impl Ledger {
     }
 }
 
-impl Told {
+impl HistoryFigures {
     pub(super) fn add(&mut self, other: Self) {
         self.answered += other.answered;
         self.unanswered += other.unanswered;
@@ -181,11 +181,12 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_daemon::{Server, Settings};
+    use tollgate_daemon::{Server, ServerSettings};
 
     fn server() -> Server {
         let any = Some(([127, 0, 0, 1], 0).into());
-        Server::start(Settings { resp: any, http: None, insecure_no_auth: true, ..Settings::default() }).unwrap()
+        Server::start(ServerSettings { resp: any, http: None, insecure_no_auth: true, ..ServerSettings::default() })
+            .unwrap()
     }
 
     /// Every kind is charged, read and modelled right: a server that nobody kills knows all that it answered, and
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn a_server_that_nobody_kills_knows_all() {
         let (server, mut ledger) = (server(), Ledger::new(1, 3));
-        let (mut told, to) = (Told::default(), server.resp_addr().unwrap());
+        let (mut told, to) = (HistoryFigures::default(), server.resp_addr().unwrap());
         for round in 0..2 {
             let asked = ledger.ask(to, || {
                 std::thread::sleep(Duration::from_millis(150));

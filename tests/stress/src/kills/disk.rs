@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::Failure;
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// The unit in which a system writes files.
 const PAGE: u64 = 4096;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::rounds::judge_panic;
 use super::shim::{Shim, Trouble};
 use super::words;
-use crate::serving::{Folder, Metrics, Reply, Resp, Serving};
+use crate::serving::{Folder, Metrics, Reply, Resp, ServerProcess};
 use crate::{Failure, Report};
 
 /// How long a server may take to notice, and to get well: it tries every five seconds.
@@ -115,7 +115,7 @@ impl Fault {
         write_policies(&config)?;
         let more = ["--on-full-disk", self.on_full, "--config", &config.display().to_string()].map(str::to_owned);
         let words = |data: &Path| [&words(data, self.fsync, None)[..], &more].concat();
-        let mut server = Serving::start(&words(data.path()), &shim.set(data.path()))?;
+        let mut server = ServerProcess::start(&words(data.path()), &shim.set(data.path()))?;
         let http = server.http.ok_or_else(|| Failure("the server has no HTTP".to_owned()))?;
         let (to, mut resp) = (server.resp, Resp::connect(server.resp)?);
         let mut counts = [Count::default(); POLICIES.len()];
@@ -145,7 +145,7 @@ impl Fault {
         } else {
             &data
         };
-        let server = Serving::start(&words(after.path()), &[])?;
+        let server = ServerProcess::start(&words(after.path()), &[])?;
         self.judge(&mut report, &server, &counts)?;
         judge_panic(&mut report, self.name, &server);
         report.say(format!("{}: well again after {lasted:.1?}; what was used is not forgotten", self.name));
@@ -234,7 +234,7 @@ impl Fault {
     }
 
     /// Waits until the log tells it.
-    fn alarmed(&self, server: &Serving) -> Result<(), Failure> {
+    fn alarmed(&self, server: &ServerProcess) -> Result<(), Failure> {
         let until = Instant::now() + PATIENCE;
         loop {
             let said = server.said();
@@ -248,7 +248,7 @@ impl Fault {
         }
     }
 
-    fn judge(&self, report: &mut Report, server: &Serving, counts: &[Count; 3]) -> Result<(), Failure> {
+    fn judge(&self, report: &mut Report, server: &ServerProcess, counts: &[Count; 3]) -> Result<(), Failure> {
         let mut resp = Resp::connect(server.resp)?;
         for ((policy, ..), count) in POLICIES.iter().zip(counts) {
             let reply = resp.ask(&["TG.PEEK", "key", policy])?;

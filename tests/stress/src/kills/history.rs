@@ -9,7 +9,7 @@ use std::time::Instant;
 
 /// What happens to a request that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum OverflowRule {
     /// Nothing is charged.
     Whole,
     /// What fits is.
@@ -20,8 +20,8 @@ pub(crate) enum Takes {
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
-    pub(crate) takes: Takes,
+pub(crate) struct Capacity {
+    pub(crate) overflow: OverflowRule,
     pub(crate) most: u64,
 }
 
@@ -34,24 +34,24 @@ pub(crate) enum Act {
     Reset,
 }
 
-impl Room {
+impl Capacity {
     /// What is used after an act.
     pub(crate) fn after(self, used: u64, act: Act) -> u64 {
         let free = self.most.saturating_sub(used);
-        match (act, self.takes) {
+        match (act, self.overflow) {
             (Act::Reset, _) => 0,
             (Act::Refund(units), _) => used.saturating_sub(units),
-            (Act::Charge(units), Takes::Anyway) => used + units,
-            (Act::Charge(units), Takes::Part) => used + units.min(free),
-            (Act::Charge(units), Takes::Whole) if units <= free => used + units,
-            (Act::Charge(_), Takes::Whole) => used,
+            (Act::Charge(units), OverflowRule::Anyway) => used + units,
+            (Act::Charge(units), OverflowRule::Part) => used + units.min(free),
+            (Act::Charge(units), OverflowRule::Whole) if units <= free => used + units,
+            (Act::Charge(_), OverflowRule::Whole) => used,
         }
     }
 }
 
 /// An act that was sent.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentAct {
     /// Its place among all that the connection sent.
     place: usize,
     act: Act,
@@ -63,17 +63,17 @@ struct Sent {
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     pub(crate) key: String,
-    room: Room,
+    capacity: Capacity,
     base: u64,
     /// What it stands at once all that was answered is done.
     used: u64,
     answered: usize,
-    sent: Vec<Sent>,
+    sent: Vec<SentAct>,
 }
 
 impl Account {
-    pub(crate) fn new(key: String, room: Room, base: u64) -> Self {
-        Self { key, room, base, used: base, answered: 0, sent: Vec::new() }
+    pub(crate) fn new(key: String, capacity: Capacity, base: u64) -> Self {
+        Self { key, capacity, base, used: base, answered: 0, sent: Vec::new() }
     }
 
     /// Whether a reset was sent after the last act that was answered.
@@ -90,14 +90,14 @@ impl Account {
 
     /// Acts that must have been done.
     fn must(&self, until: Option<Instant>) -> usize {
-        let must = |sent: &&Sent| sent.answered.is_some_and(|at| until.is_none_or(|until| at <= until));
+        let must = |sent: &&SentAct| sent.answered.is_some_and(|at| until.is_none_or(|until| at <= until));
         self.sent.iter().take_while(must).count()
     }
 
     /// What it stands at before the first act, and after each.
     fn stands(&self) -> impl Iterator<Item = u64> {
         let acts = self.sent.iter().scan(self.base, |used, sent| {
-            *used = self.room.after(*used, sent.act);
+            *used = self.capacity.after(*used, sent.act);
             Some(*used)
         });
         std::iter::once(self.base).chain(acts)
@@ -113,7 +113,7 @@ pub(crate) struct History {
 
 /// How much was asked, and how far back the last that was forgotten had been answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct HistoryFigures {
     pub(crate) answered: u64,
     pub(crate) unanswered: u64,
     /// Acts that were answered and are not there.
@@ -137,7 +137,7 @@ impl History {
         let place = self.sent;
         self.sent += 1;
         let sent = &mut self.accounts[account].sent;
-        sent.push(Sent { place, act, answered: None });
+        sent.push(SentAct { place, act, answered: None });
         sent.len() - 1
     }
 
@@ -147,14 +147,14 @@ impl History {
         let sent = &mut account.sent[number];
         sent.answered = Some(at);
         let before = account.used;
-        account.used = account.room.after(before, sent.act);
+        account.used = account.capacity.after(before, sent.act);
         account.answered = number + 1;
         (account.used, account.used.abs_diff(before))
     }
 
     /// Judges what the server knows: `found` of each account, in order. All that was answered until `until` must
     /// be there; all that was answered at all, if none.
-    pub(crate) fn judge(&self, found: &[u64], until: Option<Instant>) -> Result<Told, String> {
+    pub(crate) fn judge(&self, found: &[u64], until: Option<Instant>) -> Result<HistoryFigures, String> {
         let mut agree = vec![0_usize; self.sent + 2];
         let must = self.accounts.iter().map(|account| match account.must(until) {
             0 => 0,
@@ -178,11 +178,11 @@ impl History {
         }
     }
 
-    fn told(&self, point: usize) -> Told {
+    fn told(&self, point: usize) -> HistoryFigures {
         let all = || self.accounts.iter().flat_map(|account| &account.sent);
         let answered = all().filter(|sent| sent.answered.is_some()).count() as u64;
         let forgotten = || all().filter(|sent| sent.place >= point).filter_map(|sent| sent.answered);
-        Told {
+        HistoryFigures {
             answered,
             unanswered: self.sent as u64 - answered,
             forgotten: forgotten().count() as u64,
@@ -213,12 +213,12 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    const ROOM: Room = Room { takes: Takes::Whole, most: 5 };
+    const CAPACITY: Capacity = Capacity { overflow: OverflowRule::Whole, most: 5 };
 
     /// Two keys; the acts with the moments at which they were answered.
     fn history(acts: &[(usize, Act, Option<u64>)]) -> (History, Instant) {
         let start = Instant::now();
-        let accounts = ["a", "b"].map(|key| Account::new(key.to_owned(), ROOM, 0)).to_vec();
+        let accounts = ["a", "b"].map(|key| Account::new(key.to_owned(), CAPACITY, 0)).to_vec();
         let mut history = History::of(accounts);
         for (account, act, answered) in acts {
             let number = history.send(*account, *act);
@@ -242,12 +242,12 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_charged_as_the_mode_says() {
-        for (takes, after) in [(Takes::Whole, 4), (Takes::Part, 5), (Takes::Anyway, 7)] {
-            let room = Room { takes, most: 5 };
-            assert_eq!(room.after(4, Act::Charge(3)), after, "{takes:?}");
+        for (overflow, after) in [(OverflowRule::Whole, 4), (OverflowRule::Part, 5), (OverflowRule::Anyway, 7)] {
+            let capacity = Capacity { overflow, most: 5 };
+            assert_eq!(capacity.after(4, Act::Charge(3)), after, "{overflow:?}");
         }
-        assert_eq!(ROOM.after(4, Act::Refund(3)), 1);
-        assert_eq!(ROOM.after(4, Act::Reset), 0);
+        assert_eq!(CAPACITY.after(4, Act::Refund(3)), 1);
+        assert_eq!(CAPACITY.after(4, Act::Reset), 0);
     }
 
     #[test]

@@ -3,44 +3,44 @@
 //! Periods are as long as there are, and the callers of conventions that give the time give one and the same: in
 //! a campaign nothing comes back by itself, so what is used is a whole number that only requests change.
 
-use super::history::{Room, Takes};
+use super::history::{Capacity, OverflowRule};
 use crate::serving::Reply;
 
 /// A way to ask for keys of a kind.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    pub(crate) room: Room,
-    pub(crate) speaks: Speaks,
-    pub(crate) forgets: Forgets,
+    pub(crate) capacity: Capacity,
+    pub(crate) command: ChargeCommand,
+    pub(crate) undo: UndoSupport,
 }
 
 /// How a key is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Speaks {
+pub(crate) enum ChargeCommand {
     /// `TG.CHECK`, with what each limit holds.
     Check { policy: &'static str, holds: &'static [u64] },
     /// `TG.CHECKALL` of two keys, one for each policy.
     Both { policies: [&'static str; 2], holds: [u64; 2] },
     /// Another command, with `KEY` and `N` in it.
-    Other { charge: &'static [&'static str], used: fn(&Reply) -> Option<u64>, reads: Reads },
+    Other { charge: &'static [&'static str], used: fn(&Reply) -> Option<u64>, method: ReadMethod },
 }
 
 /// How a key of another convention is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Reads {
+pub(crate) enum ReadMethod {
     /// By a command that charges nothing; a key that is not there is nil.
-    Plainly(&'static [&'static str], fn(&Reply) -> Option<u64>),
+    Command(&'static [&'static str], fn(&Reply) -> Option<u64>),
     /// By charging one more.
-    ByOne,
+    OneCharge,
     /// By limits that rise until one more passes: `N` is the limit.
-    ByRising(&'static [&'static str]),
+    RisingLimits(&'static [&'static str]),
     /// By charging until it is refused, from which it does not come back; refused counts too.
-    ByFilling,
+    Filling,
 }
 
 /// How what a key used can be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Forgets {
+pub(crate) enum UndoSupport {
     Nothing,
     /// `TG.RESET` or DEL.
     Reset,
@@ -51,26 +51,26 @@ pub(crate) enum Forgets {
 /// More than a key is asked for in a campaign.
 const MILLION: u64 = 1_000_000;
 
-const fn whole(most: u64) -> Room {
-    Room { takes: Takes::Whole, most }
+const fn whole(most: u64) -> Capacity {
+    Capacity { overflow: OverflowRule::Whole, most }
 }
 
-const fn check(name: &'static str, policy: &'static str, holds: &'static [u64], room: Room) -> Kind {
-    Kind { name, room, speaks: Speaks::Check { policy, holds }, forgets: Forgets::Reset }
+const fn check(name: &'static str, policy: &'static str, holds: &'static [u64], capacity: Capacity) -> Kind {
+    Kind { name, capacity, command: ChargeCommand::Check { policy, holds }, undo: UndoSupport::Reset }
 }
 
 const fn refunding(kind: Kind) -> Kind {
-    Kind { forgets: Forgets::Refund, ..kind }
+    Kind { undo: UndoSupport::Refund, ..kind }
 }
 
 const fn other(
     name: &'static str,
     charge: &'static [&'static str],
     used: fn(&Reply) -> Option<u64>,
-    reads: Reads,
-    room: Room,
+    method: ReadMethod,
+    capacity: Capacity,
 ) -> Kind {
-    Kind { name, room, speaks: Speaks::Other { charge, used, reads }, forgets: Forgets::Nothing }
+    Kind { name, capacity, command: ChargeCommand::Other { charge, used, method }, undo: UndoSupport::Nothing }
 }
 
 /// All kinds.
@@ -84,31 +84,36 @@ pub(crate) static KINDS: &[Kind] = &[
     check("soon-full", "40/366d gcra", &[40], whole(40)),
     check("two-limits", "1M/366d fixed, 1000/365d gcra burst=9000", &[MILLION, 9_000], whole(9_000)),
     check("two-windows", "9000/366d, 5000/365d", &[9_000, 5_000], whole(5_000)),
-    check("uniform", "20/366d fixed", &[20], Room { takes: Takes::Anyway, most: 20 }),
-    check("nary", "300/366d slots resolution=2d", &[300], Room { takes: Takes::Part, most: 300 }),
+    check("uniform", "20/366d fixed", &[20], Capacity { overflow: OverflowRule::Anyway, most: 20 }),
+    check("nary", "300/366d slots resolution=2d", &[300], Capacity { overflow: OverflowRule::Part, most: 300 }),
     Kind {
         name: "check-all",
-        room: whole(MILLION),
-        speaks: Speaks::Both { policies: ["1M/364d fixed", "1M/363d slots resolution=1d"], holds: [MILLION; 2] },
-        forgets: Forgets::Nothing,
+        capacity: whole(MILLION),
+        command: ChargeCommand::Both {
+            policies: ["1M/364d fixed", "1M/363d slots resolution=1d"],
+            holds: [MILLION; 2],
+        },
+        undo: UndoSupport::Nothing,
     },
     Kind {
-        forgets: Forgets::Reset,
+        undo: UndoSupport::Reset,
         ..other(
             "CL.THROTTLE",
             &["CL.THROTTLE", "KEY", "9999", "1000", "31622400", "N"],
             |reply| left(10_000, reply.at(2)),
-            Reads::Plainly(&["CL.THROTTLE", "KEY", "9999", "1000", "31622400", "0"], |reply| left(10_000, reply.at(2))),
+            ReadMethod::Command(&["CL.THROTTLE", "KEY", "9999", "1000", "31622400", "0"], |reply| {
+                left(10_000, reply.at(2))
+            }),
             whole(10_000),
         )
     },
     Kind {
-        forgets: Forgets::Reset,
+        undo: UndoSupport::Reset,
         ..other(
             "fixed_window",
             &["FCALL", "fixed_window", "1", "KEY", "1000000", "31622400"],
             |reply| left(MILLION, reply.at(1).at(2)),
-            Reads::ByOne,
+            ReadMethod::OneCharge,
             whole(MILLION),
         )
     },
@@ -116,54 +121,53 @@ pub(crate) static KINDS: &[Kind] = &[
         "token_bucket",
         &["FCALL", "token_bucket", "1", "KEY", "1000000", "31622400", "900000"],
         |reply| left(MILLION, reply.at(1).at(2)),
-        Reads::ByOne,
+        ReadMethod::OneCharge,
         whole(900_000),
     ),
     other(
         "sliding_window",
         &["FCALL", "sliding_window", "1", "KEY", "31622400000", "1000000"],
         |_| None,
-        Reads::ByRising(&["FCALL", "sliding_window", "1", "KEY", "31622400000", "N"]),
+        ReadMethod::RisingLimits(&["FCALL", "sliding_window", "1", "KEY", "31622400000", "N"]),
         whole(MILLION),
     ),
     other(
         "slot_window",
         &["FCALL", "slot_window", "1", "KEY", "N", "ns", "[[1000000,31536000,86400]]", "1790000000", "0"],
         |_| None,
-        Reads::ByFilling,
+        ReadMethod::Filling,
         whole(MILLION),
     ),
     other(
         "ar1",
         &["FCALL", "ar1", "1", "KEY", "N", "ns", "[[1000000,2,2592000]]", "1790000000", "0"],
         |_| None,
-        Reads::ByFilling,
+        ReadMethod::Filling,
         whole(MILLION),
     ),
     other(
         "rolling",
         &["FCALL", "rolling", "1", "KEY", "1", "N", "1790000000000000", "0", "1000000", "31622400000", "1000"],
         |reply| left(MILLION, reply.at(0)),
-        Reads::ByOne,
+        ReadMethod::OneCharge,
         whole(MILLION),
     ),
     other(
         "api_counter",
         &["FCALL", "api_counter", "1", "{api:KEY}", "1000000"],
         |reply| reply.at(4).int()?.try_into().ok(),
-        Reads::ByOne,
+        ReadMethod::OneCharge,
         whole(MILLION),
     ),
     Kind {
-        forgets: Forgets::Reset,
+        undo: UndoSupport::Reset,
         ..other(
             "INCRBY",
             &["INCRBY", "KEY", "N"],
             |reply| reply.int()?.try_into().ok(),
-            Reads::Plainly(
-                &["GET", "KEY"],
-                |reply| if *reply == Reply::Nil { Some(0) } else { reply.int()?.try_into().ok() },
-            ),
+            ReadMethod::Command(&["GET", "KEY"], |reply| {
+                if *reply == Reply::Nil { Some(0) } else { reply.int()?.try_into().ok() }
+            }),
             whole(u64::MAX),
         )
     },
@@ -177,37 +181,37 @@ fn left(whole: u64, reply: &Reply) -> Option<u64> {
 impl Kind {
     /// Whether a request may ask for more than one unit.
     pub(crate) fn takes_units(&self) -> bool {
-        match self.speaks {
-            Speaks::Other { charge, .. } => charge.contains(&"N"),
-            Speaks::Check { .. } | Speaks::Both { .. } => true,
+        match self.command {
+            ChargeCommand::Other { charge, .. } => charge.contains(&"N"),
+            ChargeCommand::Check { .. } | ChargeCommand::Both { .. } => true,
         }
     }
 
     /// Whether it is read without a charge.
     pub(crate) fn is_read_plainly(&self) -> bool {
-        match self.speaks {
-            Speaks::Other { reads, .. } => matches!(reads, Reads::Plainly(..)),
-            Speaks::Check { .. } | Speaks::Both { .. } => true,
+        match self.command {
+            ChargeCommand::Other { method, .. } => matches!(method, ReadMethod::Command(..)),
+            ChargeCommand::Check { .. } | ChargeCommand::Both { .. } => true,
         }
     }
 
     /// A request for so many units.
     pub(crate) fn charge(&self, key: &str, units: u64) -> Vec<String> {
         let units = units.to_string();
-        match self.speaks {
-            Speaks::Check { policy, .. } => {
-                let mode = match self.room.takes {
-                    Takes::Whole => "binary",
-                    Takes::Part => "nary",
-                    Takes::Anyway => "uniform",
+        match self.command {
+            ChargeCommand::Check { policy, .. } => {
+                let mode = match self.capacity.overflow {
+                    OverflowRule::Whole => "binary",
+                    OverflowRule::Part => "nary",
+                    OverflowRule::Anyway => "uniform",
                 };
                 words(&["TG.CHECK", key, policy, "COST", &units, "MODE", mode, "REST"])
             }
-            Speaks::Both { policies: [one, other], .. } => {
+            ChargeCommand::Both { policies: [one, other], .. } => {
                 let [first, second] = both(key);
                 words(&["TG.CHECKALL", &first, one, "COST", &units, "AND", &second, other, "COST", &units])
             }
-            Speaks::Other { charge, .. } => filled(charge, key, &units),
+            ChargeCommand::Other { charge, .. } => filled(charge, key, &units),
         }
     }
 
@@ -218,30 +222,32 @@ impl Kind {
             return Err(error.clone());
         }
         let wrong = || format!("expected a reply of {}, found {reply:?}", self.name);
-        match self.speaks {
-            Speaks::Check { holds, .. } => {
+        match self.command {
+            ChargeCommand::Check { holds, .. } => {
                 let least = holds.iter().min().copied().unwrap_or(0);
                 let used = left(least, reply.at(2)).ok_or_else(wrong)?;
                 Ok((Some(used), Some(reply.at(8).int().ok_or_else(wrong)?)))
             }
-            Speaks::Both { .. } => reply.at(0).int().map(|_| (None, None)).ok_or_else(wrong),
-            Speaks::Other { used, .. } => Ok((used(reply), None)),
+            ChargeCommand::Both { .. } => reply.at(0).int().map(|_| (None, None)).ok_or_else(wrong),
+            ChargeCommand::Other { used, .. } => Ok((used(reply), None)),
         }
     }
 
     /// Forgets what the key used.
     pub(crate) fn reset(&self, key: &str) -> Vec<String> {
-        match self.speaks {
-            Speaks::Check { policy, .. } => words(&["TG.RESET", key, policy]),
-            Speaks::Both { .. } | Speaks::Other { .. } => words(&["DEL", key]),
+        match self.command {
+            ChargeCommand::Check { policy, .. } => words(&["TG.RESET", key, policy]),
+            ChargeCommand::Both { .. } | ChargeCommand::Other { .. } => words(&["DEL", key]),
         }
     }
 
     /// Gives units back that were charged at a moment.
     pub(crate) fn refund(&self, key: &str, units: u64, at: i64) -> Vec<String> {
-        match self.speaks {
-            Speaks::Check { policy, .. } => words(&["TG.REFUND", key, policy, &units.to_string(), &at.to_string()]),
-            Speaks::Both { .. } | Speaks::Other { .. } => Vec::new(),
+        match self.command {
+            ChargeCommand::Check { policy, .. } => {
+                words(&["TG.REFUND", key, policy, &units.to_string(), &at.to_string()])
+            }
+            ChargeCommand::Both { .. } | ChargeCommand::Other { .. } => Vec::new(),
         }
     }
 }

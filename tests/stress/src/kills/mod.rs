@@ -1,4 +1,4 @@
-//! Servers with a journal that are killed under load, lose their power, or have a disk that fails (R25, S8).
+//! Servers with a journal that are killed under load, lose their power, or have a disk that fails.
 //!
 //! Connections ask for keys of every kind, algorithm and convention, and know exactly how each must stand. What is
 //! held: a server that was killed knows all that it answered, and for each connection a beginning of what was
@@ -33,7 +33,7 @@ use crate::args::Args;
 use crate::{Campaign, Failure, Report};
 
 pub(crate) use client::Client;
-pub(crate) use history::Told;
+pub(crate) use history::HistoryFigures;
 pub(crate) use shim::{Shim, Trouble};
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {

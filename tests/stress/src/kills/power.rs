@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::crowd::Ledger;
-use super::history::Told;
+use super::history::HistoryFigures;
 use super::rounds::{SNAPSHOTS, judge_panic};
 use super::shim::Shim;
 use super::{Sizes, words};
-use crate::rng::Rng;
-use crate::serving::{Folder, Serving};
+use crate::serving::{Folder, ServerProcess};
 use crate::{Failure, Report};
+use tollgate_random::Rng;
 
 /// How often a server syncs that does it every second.
 const EVERY: Duration = Duration::from_secs(1);
@@ -29,22 +29,22 @@ pub(super) fn lose(report: &mut Report, sizes: &Sizes, fsync: &str) -> Result<()
     let is_always = fsync == "always";
     let mut rng = Rng::of_part(sizes.seed, if is_always { 2 } else { 3 });
     let mut ledger = Ledger::new(sizes.seed ^ 0xff, sizes.connections);
-    let (mut told, mut lost, mut late, mut slowest) = (Told::default(), Duration::ZERO, 0, 0);
+    let (mut told, mut lost, mut late, mut slowest) = (HistoryFigures::default(), Duration::ZERO, 0, 0);
     let mut dir = Folder::new("power-data")?;
     for number in 1..=sizes.losses {
         let name = format!("loss of power {number}, {fsync}");
         let disk = shim.watch(dir.path())?;
-        let mut server = Serving::start(&words(dir.path(), fsync, SNAPSHOTS), &shim.set(dir.path()))?;
+        let mut server = ServerProcess::start(&words(dir.path(), fsync, SNAPSHOTS), &shim.set(dir.path()))?;
         let lasts = MIN + rng.below(sizes.longest) + if is_always { 0 } else { rng.below(LONGER) };
         let (round, stalled) = beside(|| ledger.load(&mut server, Duration::from_millis(lasts)))?;
         judge_panic(report, &name, &server);
         let to = Folder::new("power-data")?;
         // Half of the times nothing is there of what was not synced, else some.
-        let part = rng.next();
+        let part = rng.next_u64();
         let mut some = part.is_multiple_of(2).then(|| Rng::of_part(sizes.seed, part));
         let disk = shim.lose(disk, dir.path(), to.path(), some.as_mut())?;
         dir = to;
-        let server = Serving::start(&words(dir.path(), fsync, SNAPSHOTS), &[])?;
+        let server = ServerProcess::start(&words(dir.path(), fsync, SNAPSHOTS), &[])?;
         let slow = Duration::from_micros(disk.longest_sync);
         slowest = slowest.max(disk.longest_sync);
         let until = match is_always {

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::history::Takes;
-use super::kind::{Kind, Reads, Speaks, both, filled};
+use super::history::OverflowRule;
+use super::kind::{ChargeCommand, Kind, ReadMethod, both, filled};
 use crate::Failure;
 use crate::serving::{Reply, Resp, push};
 
@@ -13,7 +13,7 @@ const AT_ONCE: usize = 64;
 const STEPS: u64 = 256;
 
 /// A key to be read, and what it may stand at.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct KeyQuery<'a> {
     pub(crate) kind: &'static Kind,
     pub(crate) key: &'a str,
     pub(crate) least: u64,
@@ -22,13 +22,13 @@ pub(crate) struct Wanted<'a> {
 
 /// What a key stood at, and what it stands at since it was read; nothing if it is of no use any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct KeyUsage {
     pub(crate) used: u64,
     pub(crate) now: Option<u64>,
 }
 
 /// Reads keys, in order.
-pub(crate) fn read(resp: &mut Resp, wanted: &[Wanted<'_>]) -> Result<Vec<Found>, Failure> {
+pub(crate) fn read(resp: &mut Resp, wanted: &[KeyQuery<'_>]) -> Result<Vec<KeyUsage>, Failure> {
     let mut found = Vec::with_capacity(wanted.len());
     for some in wanted.chunks(AT_ONCE) {
         let commands: Vec<Vec<Vec<String>>> = some.iter().map(plain).collect();
@@ -51,37 +51,37 @@ pub(crate) fn read(resp: &mut Resp, wanted: &[Wanted<'_>]) -> Result<Vec<Found>,
 }
 
 /// Commands that tell it at once; none if it takes many.
-fn plain(wanted: &Wanted<'_>) -> Vec<Vec<String>> {
+fn plain(wanted: &KeyQuery<'_>) -> Vec<Vec<String>> {
     // Only so are more than all told.
-    let mode = if wanted.kind.room.takes == Takes::Anyway { "uniform" } else { "binary" };
+    let mode = if wanted.kind.capacity.overflow == OverflowRule::Anyway { "uniform" } else { "binary" };
     let peek = |key: &str, policy: &str| ["TG.PEEK", key, policy, "MODE", mode, "FULL"].map(str::to_owned).to_vec();
-    match wanted.kind.speaks {
-        Speaks::Check { policy, .. } => vec![peek(wanted.key, policy)],
-        Speaks::Both { policies, .. } => {
+    match wanted.kind.command {
+        ChargeCommand::Check { policy, .. } => vec![peek(wanted.key, policy)],
+        ChargeCommand::Both { policies, .. } => {
             both(wanted.key).iter().zip(policies).map(|(key, policy)| peek(key, policy)).collect()
         }
-        Speaks::Other { reads: Reads::Plainly(words, _), .. } => vec![filled(words, wanted.key, "0")],
-        Speaks::Other { charge, reads: Reads::ByOne, .. } => vec![filled(charge, wanted.key, "1")],
-        Speaks::Other { .. } => Vec::new(),
+        ChargeCommand::Other { method: ReadMethod::Command(words, _), .. } => vec![filled(words, wanted.key, "0")],
+        ChargeCommand::Other { charge, method: ReadMethod::OneCharge, .. } => vec![filled(charge, wanted.key, "1")],
+        ChargeCommand::Other { .. } => Vec::new(),
     }
 }
 
-fn told(wanted: &Wanted<'_>, replies: &[Reply]) -> Option<Found> {
+fn told(wanted: &KeyQuery<'_>, replies: &[Reply]) -> Option<KeyUsage> {
     let one = replies.first()?;
-    let used = match wanted.kind.speaks {
-        Speaks::Check { holds, .. } => peeked(one, holds)?,
+    let used = match wanted.kind.command {
+        ChargeCommand::Check { holds, .. } => peeked(one, holds)?,
         // Charged together, they stand together.
-        Speaks::Both { holds: [one_holds, other_holds], .. } => {
+        ChargeCommand::Both { holds: [one_holds, other_holds], .. } => {
             let used = peeked(one, &[one_holds])?;
             (peeked(replies.get(1)?, &[other_holds])? == used).then_some(used)?
         }
-        Speaks::Other { reads: Reads::Plainly(_, used), .. } => used(one)?,
-        Speaks::Other { used, .. } => {
+        ChargeCommand::Other { method: ReadMethod::Command(_, used), .. } => used(one)?,
+        ChargeCommand::Other { used, .. } => {
             let now = used(one)?;
-            return Some(Found { used: now.checked_sub(1)?, now: Some(now) });
+            return Some(KeyUsage { used: now.checked_sub(1)?, now: Some(now) });
         }
     };
-    Some(Found { used, now: Some(used) })
+    Some(KeyUsage { used, now: Some(used) })
 }
 
 /// What was used by a full peek; every limit must have the same.
@@ -96,21 +96,25 @@ fn peeked(reply: &Reply, holds: &[u64]) -> Option<u64> {
 /// How a key is read by many requests: the one of a number, and whether a reply shows that the key stood below.
 type Steps = (&'static [&'static str], fn(&Reply) -> bool);
 
-fn steps(wanted: &Wanted<'_>) -> Option<Steps> {
-    match wanted.kind.speaks {
+fn steps(wanted: &KeyQuery<'_>) -> Option<Steps> {
+    match wanted.kind.command {
         // A limit that is above what is used lets one pass.
-        Speaks::Other { reads: Reads::ByRising(words), .. } => Some((words, |reply| *reply == Reply::Int(0))),
+        ChargeCommand::Other { method: ReadMethod::RisingLimits(words), .. } => {
+            Some((words, |reply| *reply == Reply::Int(0)))
+        }
         // What was charged until it is too much was missing.
-        Speaks::Other { charge, reads: Reads::ByFilling, .. } => Some((charge, |reply| *reply == Reply::Int(1))),
-        Speaks::Check { .. } | Speaks::Both { .. } | Speaks::Other { .. } => None,
+        ChargeCommand::Other { charge, method: ReadMethod::Filling, .. } => {
+            Some((charge, |reply| *reply == Reply::Int(1)))
+        }
+        ChargeCommand::Check { .. } | ChargeCommand::Both { .. } | ChargeCommand::Other { .. } => None,
     }
 }
 
-fn climb(resp: &mut Resp, wanted: &Wanted<'_>, (words, is_it): Steps) -> Result<Found, Failure> {
-    let rises = matches!(wanted.kind.speaks, Speaks::Other { reads: Reads::ByRising(_), .. });
+fn climb(resp: &mut Resp, wanted: &KeyQuery<'_>, (words, is_it): Steps) -> Result<KeyUsage, Failure> {
+    let rises = matches!(wanted.kind.command, ChargeCommand::Other { method: ReadMethod::RisingLimits(_), .. });
     let step = |number: u64| filled(words, wanted.key, &number.to_string());
     // Rising limits from the least on; or all but what is used at most, then one by one.
-    let first = if rises { wanted.least.max(1) } else { wanted.kind.room.most.saturating_sub(wanted.most) };
+    let first = if rises { wanted.least.max(1) } else { wanted.kind.capacity.most.saturating_sub(wanted.most) };
     let count = wanted.most - wanted.least + 2;
     for from in (0..count).step_by(STEPS as usize) {
         let mut bytes = Vec::new();
@@ -135,10 +139,10 @@ fn climb(resp: &mut Resp, wanted: &Wanted<'_>, (words, is_it): Steps) -> Result<
                 true => (first + number).saturating_sub(1),
                 false => (wanted.most + 1).saturating_sub(number),
             };
-            return Ok(Found { used, now: None });
+            return Ok(KeyUsage { used, now: None });
         }
     }
     // Above the most, or below the least.
     let used = if rises { wanted.most + 1 } else { wanted.least.saturating_sub(1) };
-    Ok(Found { used, now: None })
+    Ok(KeyUsage { used, now: None })
 }

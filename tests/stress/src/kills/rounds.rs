@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::crowd::Ledger;
-use super::history::Told;
+use super::history::HistoryFigures;
 use super::{Sizes, words};
-use crate::rng::Rng;
-use crate::serving::{Folder, Metrics, Serving};
+use crate::serving::{Folder, Metrics, ServerProcess};
 use crate::{Failure, Report};
+use tollgate_random::Rng;
 
 /// The least time between a start and a kill.
 const MIN: u64 = 30;
@@ -23,7 +23,7 @@ pub(super) fn kill(report: &mut Report, sizes: &Sizes) -> Result<(), Failure> {
     let mut rng = Rng::of_part(sizes.seed, 1);
     let mut ledger = Ledger::new(sizes.seed, sizes.connections);
     let mut server = start(&data)?;
-    let (mut told, mut ready, mut within, mut replayed) = (Told::default(), Vec::new(), 0, 0);
+    let (mut told, mut ready, mut within, mut replayed) = (HistoryFigures::default(), Vec::new(), 0, 0);
     for number in 1..=sizes.kills {
         let lasts = Duration::from_millis(MIN + rng.below(sizes.longest));
         let round = ledger.load(&mut server, lasts)?;
@@ -54,8 +54,8 @@ pub(super) fn kill(report: &mut Report, sizes: &Sizes) -> Result<(), Failure> {
     Ok(())
 }
 
-fn start(data: &Path) -> Result<Serving, Failure> {
-    Serving::start(&words(data, "everysec", SNAPSHOTS), &[])
+fn start(data: &Path) -> Result<ServerProcess, Failure> {
+    ServerProcess::start(&words(data, "everysec", SNAPSHOTS), &[])
 }
 
 /// Whether a file was being written beside the others.
@@ -69,13 +69,13 @@ fn is_unfinished(data: &Path) -> Result<bool, Failure> {
 }
 
 /// Frames that a start did again.
-fn frames(server: &Serving) -> Result<u64, Failure> {
+fn frames(server: &ServerProcess) -> Result<u64, Failure> {
     let http = server.http.ok_or_else(|| Failure("the server has no HTTP".to_owned()))?;
     Ok(Metrics::read(http)?.value("tollgate_journal_replayed_frames").unwrap_or(0.0) as u64)
 }
 
 /// A panic is a broken promise, even if nobody noticed.
-pub(super) fn judge_panic(report: &mut Report, name: &str, server: &Serving) {
+pub(super) fn judge_panic(report: &mut Report, name: &str, server: &ServerProcess) {
     if let Some(panic) = server.panic() {
         report.violated(format!("{name}: {panic}"));
     }

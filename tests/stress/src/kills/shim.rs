@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::disk::Disk;
 use crate::Failure;
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 const SOURCE: &str = include_str!("../../shims/disk.c");
 

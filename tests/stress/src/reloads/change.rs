@@ -9,7 +9,7 @@ use crate::serving::Folder;
 
 /// A way to put a text into a file's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum WriteMethod {
     /// Written beside it and renamed.
     Rename,
     /// Written into it, in one write.
@@ -21,16 +21,17 @@ pub(super) enum Way {
 }
 
 /// The ways, of which one is chosen at random.
-pub(super) const WAYS: [Way; 4] = [Way::Rename, Way::InPlace, Way::Link, Way::Mount];
+pub(super) const WAYS: [WriteMethod; 4] =
+    [WriteMethod::Rename, WriteMethod::InPlace, WriteMethod::Link, WriteMethod::Mount];
 
 /// A way to go wrong: the text, and the rights of the file.
-pub(super) type Wrong = (&'static str, fn(&str) -> (Vec<u8>, u32));
+pub(super) type BadFile = (&'static str, fn(&str) -> (Vec<u8>, u32));
 
 /// The rights of a file that is right.
 pub(super) const RIGHT: u32 = 0o600;
 
 /// What can be wrong with a file.
-pub(super) const WRONGS: &[Wrong] = &[
+pub(super) const WRONGS: &[BadFile] = &[
     ("nothing in it", |_| (Vec::new(), RIGHT)),
     ("no YAML", |text| (format!("{text}  broken: [1, 2\n").into_bytes(), RIGHT)),
     ("cut in the middle of a line", |text| (text.as_bytes()[..text.len() - 4].to_vec(), RIGHT)),
@@ -42,11 +43,11 @@ pub(super) const WRONGS: &[Wrong] = &[
 ];
 
 /// Where the file is.
-pub(super) struct Place {
+pub(super) struct PolicyFile {
     folder: PathBuf,
 }
 
-impl Place {
+impl PolicyFile {
     pub(super) fn new(folder: &Folder) -> io::Result<Self> {
         let place = Self { folder: folder.at("conf") };
         fs::create_dir(&place.folder)?;
@@ -63,21 +64,21 @@ impl Place {
     }
 
     /// Puts bytes into the file's place.
-    pub(super) fn change(&self, way: Way, number: u64, bytes: &[u8], rights: u32) -> io::Result<()> {
+    pub(super) fn change(&self, way: WriteMethod, number: u64, bytes: &[u8], rights: u32) -> io::Result<()> {
         let at = |name: String| self.folder.join(name);
         match way {
-            Way::Rename => {
+            WriteMethod::Rename => {
                 let beside = at(".tollgate.yaml.swp".to_owned());
                 write(&beside, bytes, rights)?;
                 fs::rename(beside, self.path())
             }
-            Way::InPlace => write(&self.path(), bytes, rights),
-            Way::Link => {
+            WriteMethod::InPlace => write(&self.path(), bytes, rights),
+            WriteMethod::Link => {
                 let target = at(format!("version-{number}.yaml"));
                 write(&target, bytes, rights)?;
                 self.link(&target)
             }
-            Way::Mount => {
+            WriteMethod::Mount => {
                 let folder = at(format!("..{number}"));
                 fs::create_dir(&folder)?;
                 write(&folder.join("tollgate.yaml"), bytes, rights)?;
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn every_way_leads_to_the_text_after_every_other() {
         let folder = Folder::new("change-test").unwrap();
-        let place = Place::new(&folder).unwrap();
+        let place = PolicyFile::new(&folder).unwrap();
         place.begin("first").unwrap();
         let mut number = 0;
         for one in WAYS {

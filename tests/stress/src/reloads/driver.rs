@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::change::{Place, RIGHT, WAYS, WRONGS, Way};
+use super::change::{PolicyFile, RIGHT, WAYS, WRONGS, WriteMethod};
 use super::policies;
-use super::traffic::{Granted, generation, name};
-use crate::rng::Rng;
-use crate::serving::{Metrics, Serving, post};
+use super::traffic::{GrantCounts, generation, name};
+use crate::serving::{Metrics, ServerProcess, post};
 use crate::{Failure, Report};
+use tollgate_random::Rng;
 
 /// How long a server may take to see a change. It looks every ten seconds if nothing is told.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,15 +23,15 @@ const UNTOLD: u64 = 4;
 const STORM: u64 = 12;
 
 pub(super) struct Driver<'a> {
-    pub(super) server: &'a Serving,
-    pub(super) place: &'a Place,
-    pub(super) granted: &'a Granted,
+    pub(super) server: &'a ServerProcess,
+    pub(super) place: &'a PolicyFile,
+    pub(super) granted: &'a GrantCounts,
     pub(super) seed: u64,
 }
 
 /// What was done.
 #[derive(Debug, Default)]
-pub(super) struct Driven {
+pub(super) struct ChangeFigures {
     pub(super) renames: u64,
     pub(super) in_place: u64,
     pub(super) links: u64,
@@ -45,14 +45,14 @@ pub(super) struct Driven {
 
 /// What the metrics say of the policy file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct State {
+pub(super) struct PolicyMetrics {
     pub(super) generation: f64,
     pub(super) ok: f64,
     pub(super) wrong: f64,
     pub(super) is_wrong: f64,
 }
 
-impl State {
+impl PolicyMetrics {
     pub(super) fn read(to: SocketAddr) -> Result<Self, Failure> {
         let metrics = Metrics::read(to)?;
         let value = |series: &str| {
@@ -70,19 +70,19 @@ impl State {
 }
 
 impl Driver<'_> {
-    pub(super) fn run(&self, report: &mut Report, reloads: u64) -> Result<Driven, Failure> {
+    pub(super) fn run(&self, report: &mut Report, reloads: u64) -> Result<ChangeFigures, Failure> {
         let http = self.http()?;
         let mut rng = Rng::of_part(self.seed, 77);
-        let (mut driven, mut ways) = (Driven::default(), BTreeSet::new());
+        let (mut driven, mut ways) = (ChangeFigures::default(), BTreeSet::new());
         for number in 1..=reloads {
-            let before = State::read(http)?;
+            let before = PolicyMetrics::read(http)?;
             let text = policies::file(number, number);
             let wrong = (rng.below(WRONG) == 0).then(|| WRONGS[rng.below(WRONGS.len() as u64) as usize]);
             let (bytes, rights) = match wrong {
                 Some((_, wrong)) => wrong(&text),
                 None => (text.into_bytes(), RIGHT),
             };
-            let way = WAYS[rng.below(WAYS.len() as u64) as usize];
+            let way = rng.pick(&WAYS);
             self.place.change(way, number, &bytes, rights)?;
             driven.note(way);
             if rng.below(UNTOLD) > 0 {
@@ -115,10 +115,10 @@ impl Driver<'_> {
     }
 
     /// The last change, by which what is used of each key can be read. Nobody asks any more.
-    pub(super) fn end(&self, driven: &mut Driven, reloads: u64) -> Result<(), Failure> {
+    pub(super) fn end(&self, driven: &mut ChangeFigures, reloads: u64) -> Result<(), Failure> {
         let http = self.http()?;
-        let before = State::read(http)?;
-        self.place.change(Way::Rename, reloads + 1, policies::last(reloads + 1).as_bytes(), RIGHT)?;
+        let before = PolicyMetrics::read(http)?;
+        self.place.change(WriteMethod::Rename, reloads + 1, policies::last(reloads + 1).as_bytes(), RIGHT)?;
         driven.right += 1;
         let last = || "the last change".to_owned();
         driven.generation = self.wait(http, |state| state.generation > before.generation, last)?.generation as u64;
@@ -133,12 +133,12 @@ impl Driver<'_> {
     fn wait(
         &self,
         http: SocketAddr,
-        is_it: impl Fn(&State) -> bool,
+        is_it: impl Fn(&PolicyMetrics) -> bool,
         name: impl Fn() -> String,
-    ) -> Result<State, Failure> {
+    ) -> Result<PolicyMetrics, Failure> {
         let until = Instant::now() + PATIENCE;
         loop {
-            let state = State::read(http)?;
+            let state = PolicyMetrics::read(http)?;
             if is_it(&state) {
                 return Ok(state);
             }
@@ -163,12 +163,12 @@ impl Driver<'_> {
     }
 }
 
-impl Driven {
-    fn note(&mut self, way: Way) {
+impl ChangeFigures {
+    fn note(&mut self, way: WriteMethod) {
         match way {
-            Way::Rename => self.renames += 1,
-            Way::InPlace => self.in_place += 1,
-            Way::Link | Way::Mount => self.links += 1,
+            WriteMethod::Rename => self.renames += 1,
+            WriteMethod::InPlace => self.in_place += 1,
+            WriteMethod::Link | WriteMethod::Mount => self.links += 1,
         }
     }
 }

@@ -1,12 +1,17 @@
 //! What came of it: what is used of every key, and what the metrics count.
 
-use super::driver::{Driven, State};
+use super::driver::{ChangeFigures, PolicyMetrics};
 use super::policies::POLICIES;
-use super::traffic::{Granted, name};
-use crate::serving::{Reply, Resp, Serving};
+use super::traffic::{GrantCounts, name};
+use crate::serving::{Reply, Resp, ServerProcess};
 use crate::{Failure, Report};
 
-pub(super) fn judge(report: &mut Report, server: &Serving, granted: &Granted, driven: &Driven) -> Result<(), Failure> {
+pub(super) fn judge(
+    report: &mut Report,
+    server: &ServerProcess,
+    granted: &GrantCounts,
+    driven: &ChangeFigures,
+) -> Result<(), Failure> {
     let mut resp = Resp::connect(server.resp)?;
     for key in 0..granted.keys() {
         for (place, policy) in POLICIES.iter().enumerate() {
@@ -25,7 +30,7 @@ pub(super) fn judge(report: &mut Report, server: &Serving, granted: &Granted, dr
         }
     }
     let Some(http) = server.http else { return Ok(()) };
-    let state = State::read(http)?;
+    let state = PolicyMetrics::read(http)?;
     report.demand(state.generation == (driven.right + 1) as f64, || {
         format!("generation {} after {} right files behind the first", state.generation, driven.right)
     });

@@ -1,4 +1,4 @@
-//! A policy file that changes a thousand times under load, a tenth of the times into something wrong (R27, S11).
+//! A policy file that changes a thousand times under load, a tenth of the times into something wrong.
 //!
 //! Connections ask for policies by name all the while. What is held: a policy that is always in the file is never
 //! unknown; one that never changes admits its count to the unit; one whose count goes up and down, or to which a
@@ -23,11 +23,11 @@ mod traffic;
 use std::time::Duration;
 
 use crate::args::Args;
-use crate::serving::{Folder, Serving};
+use crate::serving::{Folder, ServerProcess};
 use crate::{Campaign, Failure, Report};
-use change::Place;
+use change::PolicyFile;
 use driver::Driver;
-use traffic::{Granted, Traffic};
+use traffic::{GrantCounts, Traffic};
 
 pub(crate) const CAMPAIGN: Campaign = Campaign {
     name: "reloads",
@@ -45,12 +45,12 @@ fn run(args: &Args) -> Result<Report, Failure> {
     let mut report = Report::default();
     let (reloads, connections, seed) = (args.some("reloads"), args.some("connections"), args.get("seed"));
     let folder = Folder::new("reloads")?;
-    let place = Place::new(&folder)?;
+    let place = PolicyFile::new(&folder)?;
     place.begin(&policies::file(0, 0))?;
     let config = place.path().display().to_string();
     let words = ["--http", "127.0.0.1:0", "--memory", "256M", "--config", &config].map(str::to_owned);
-    let mut server = Serving::start(&words, &[])?;
-    let granted = Granted::new(reloads);
+    let mut server = ServerProcess::start(&words, &[])?;
+    let granted = GrantCounts::new(reloads);
 
     let quiet = Traffic::start(&server, &granted, connections, seed);
     std::thread::sleep(Duration::from_millis(args.get("before")));

@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::policies::POLICIES;
-use crate::rng::Rng;
-use crate::serving::{Reply, Resp, Serving, push};
+use crate::serving::{Reply, Resp, ServerProcess, push};
 use crate::{Failure, Report};
+use tollgate_random::Rng;
 
 /// Changes after which there are new keys: those before have used what they may.
 const PER_KEY: u64 = 20;
@@ -22,14 +22,14 @@ const EXPLAINS: u64 = 40;
 const MAX_KEPT: usize = 2_000_000;
 
 /// What was granted of each key, by all connections.
-pub(super) struct Granted {
+pub(super) struct GrantCounts {
     /// Changes so far.
     changes: AtomicU64,
     /// By key, then by policy.
     units: Vec<Vec<AtomicU64>>,
 }
 
-impl Granted {
+impl GrantCounts {
     pub(super) fn new(reloads: u64) -> Arc<Self> {
         let keys = (reloads / PER_KEY + 1) as usize;
         let units = (0..keys).map(|_| POLICIES.iter().map(|_| AtomicU64::new(0)).collect()).collect();
@@ -66,7 +66,7 @@ pub(super) fn name(key: usize) -> String {
 
 /// What connections saw.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct TrafficFigures {
     pub(super) checks: u64,
     pub(super) granted: u64,
     /// Microseconds of checks that were sent one by one, sorted.
@@ -76,7 +76,7 @@ pub(super) struct Seen {
     generation: u64,
 }
 
-impl Seen {
+impl TrafficFigures {
     /// The microseconds within which so many in a thousand were answered.
     pub(super) fn within(&self, of_a_thousand: usize) -> u32 {
         let place = (self.took.len() * of_a_thousand).div_ceil(1_000).saturating_sub(1);
@@ -86,17 +86,17 @@ impl Seen {
 
 pub(super) struct Traffic {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Seen>>,
+    threads: Vec<JoinHandle<TrafficFigures>>,
 }
 
 impl Traffic {
-    pub(super) fn start(server: &Serving, granted: &Arc<Granted>, connections: u64, seed: u64) -> Self {
+    pub(super) fn start(server: &ServerProcess, granted: &Arc<GrantCounts>, connections: u64, seed: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let start = |number: u64| {
             let (to, granted, stop) = (server.resp, Arc::clone(granted), Arc::clone(&stop));
             let depth = DEPTHS[(number % 2) as usize];
             std::thread::spawn(move || {
-                let mut seen = Seen::default();
+                let mut seen = TrafficFigures::default();
                 if let Err(error) = seen.ask(to, &granted, depth, Rng::of_part(seed, number), &stop) {
                     seen.wrong.push(format!("a connection ended: {error}"));
                 }
@@ -106,9 +106,9 @@ impl Traffic {
         Self { threads: (0..connections).map(start).collect(), stop }
     }
 
-    pub(super) fn end(self, report: &mut Report) -> Result<Seen, Failure> {
+    pub(super) fn end(self, report: &mut Report) -> Result<TrafficFigures, Failure> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all = Seen::default();
+        let mut all = TrafficFigures::default();
         for thread in self.threads {
             let seen = thread.join().map_err(|_| Failure("a connection panicked".to_owned()))?;
             all.checks += seen.checks;
@@ -121,11 +121,11 @@ impl Traffic {
     }
 }
 
-impl Seen {
+impl TrafficFigures {
     fn ask(
         &mut self,
         to: SocketAddr,
-        granted: &Granted,
+        granted: &GrantCounts,
         depth: usize,
         mut rng: Rng,
         stop: &AtomicBool,
@@ -140,7 +140,7 @@ impl Seen {
             }
             bytes.clear();
             for _ in 0..depth {
-                let policy = rng.below(POLICIES.len() as u64) as usize;
+                let policy = rng.index(POLICIES.len());
                 push(&mut bytes, &["TG.CHECK", &name, POLICIES[policy].name]);
                 asked.push(policy);
             }
@@ -157,7 +157,7 @@ impl Seen {
         Ok(())
     }
 
-    fn note(&mut self, reply: &Reply, policy: usize, key: usize, granted: &Granted) {
+    fn note(&mut self, reply: &Reply, policy: usize, key: usize, granted: &GrantCounts) {
         self.checks += 1;
         let name = POLICIES[policy].name;
         match (reply, reply.at(1).int()) {
@@ -174,7 +174,7 @@ impl Seen {
     /// Each explanation names a generation, which only grows.
     fn explain(&mut self, resp: &mut Resp, key: &str, rng: &mut Rng) -> io::Result<()> {
         let there: Vec<_> = POLICIES.iter().filter(|policy| policy.is_always_there()).collect();
-        let policy = there[rng.below(there.len() as u64) as usize];
+        let policy = there[rng.index(there.len())];
         let text = resp.ask(&["TG.EXPLAIN", key, policy.name])?.text();
         match generation(&text) {
             Some(generation) if generation >= self.generation => self.generation = generation,

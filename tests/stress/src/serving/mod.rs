@@ -15,5 +15,5 @@ mod resp;
 pub(crate) use folder::Folder;
 pub(crate) use http::{Metrics, post};
 pub use process::TOLLGATE;
-pub(crate) use process::{Serving, Start, panic_in};
+pub(crate) use process::{ServerProcess, StartOutcome, panic_in};
 pub(crate) use resp::{Reply, Resp, push};

@@ -25,7 +25,7 @@ const GREETING: usize = 100;
 const MAX_KEPT: usize = 10_000;
 
 /// A server that is up.
-pub(crate) struct Serving {
+pub(crate) struct ServerProcess {
     child: Child,
     pub(crate) resp: SocketAddr,
     pub(crate) http: Option<SocketAddr>,
@@ -37,8 +37,8 @@ pub(crate) struct Serving {
 }
 
 /// What came of a start.
-pub(crate) enum Start {
-    Up(Serving),
+pub(crate) enum StartOutcome {
+    Up(ServerProcess),
     /// It ended by itself.
     Refused {
         status: ExitStatus,
@@ -46,12 +46,12 @@ pub(crate) enum Start {
     },
 }
 
-impl Serving {
+impl ServerProcess {
     /// Starts `tollgate serve` on free ports with these words more.
     pub(crate) fn start(words: &[String], set: &[(&str, String)]) -> Result<Self, Failure> {
-        match Start::new(words, set)? {
-            Start::Up(serving) => Ok(serving),
-            Start::Refused { status, said } => {
+        match StartOutcome::new(words, set)? {
+            StartOutcome::Up(serving) => Ok(serving),
+            StartOutcome::Refused { status, said } => {
                 Err(Failure(format!("the server did not start, {status}: {}", said.join(" | "))))
             }
         }
@@ -111,14 +111,14 @@ impl Serving {
 }
 
 /// Whoever is left when a campaign ends goes with it.
-impl Drop for Serving {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Start {
+impl StartOutcome {
     /// A server on which everybody may do everything.
     pub(crate) fn new(words: &[String], set: &[(&str, String)]) -> Result<Self, Failure> {
         Self::with(&[&["--insecure-no-auth".to_owned()], words].concat(), set)
@@ -145,7 +145,9 @@ impl Start {
             }
         });
         match greeting(&lines) {
-            Some((resp, http)) => Ok(Self::Up(Serving { child, resp, http, ready: started.elapsed(), said, reading })),
+            Some((resp, http)) => {
+                Ok(Self::Up(ServerProcess { child, resp, http, ready: started.elapsed(), said, reading }))
+            }
             None => {
                 let status = wait(&mut child)?;
                 let _ = reading.recv_timeout(PATIENCE);

@@ -2,62 +2,62 @@
 
 use http::HeaderName;
 
-use super::{Decided, START, decided, lines};
-use crate::dialect::{Dialect, Names, Reset};
-use crate::fields::Fields;
+use super::{DecisionCase, START, decided, lines};
+use crate::dialect::{HeaderDialect, HeaderNames, Reset};
+use crate::fields::HeaderFields;
 
 /// 15 in 60 seconds, 3 at once: the example of PlugLimit, with a token every 5 seconds.
 const BUCKET: &str = "15/min bucket burst=3 name=bucket";
 const TWO: &str = "10/min name=permin, 100/h name=perhr";
 
-fn one_window() -> Decided {
+fn one_window() -> DecisionCase {
     decided("10/min fixed name=default", &[(0, 1)])
 }
 
 /// Half an hour after the first charge of the hourly window.
-fn two_windows() -> Decided {
+fn two_windows() -> DecisionCase {
     decided(&TWO.replace("/h", "/h fixed"), &[(0, 10), (600_000_000, 10), (1_800_000_000, 1)])
 }
 
-fn bucket_filled() -> Decided {
+fn bucket_filled() -> DecisionCase {
     decided(BUCKET, &[(0, 1)])
 }
 
-fn bucket_empty() -> Decided {
+fn bucket_empty() -> DecisionCase {
     decided(BUCKET, &[(0, 1), (0, 1), (0, 1)])
 }
 
 /// A partial token counts.
-fn bucket_refused() -> Decided {
+fn bucket_refused() -> DecisionCase {
     decided(BUCKET, &[(0, 3), (1_500_000, 1)])
 }
 
 /// Refused by the first of two limits.
-fn two_refused() -> Decided {
+fn two_refused() -> DecisionCase {
     decided("2/5s name=short, 100/h", &[(0, 2), (1_500_000, 1)])
 }
 
-fn never() -> Decided {
+fn never() -> DecisionCase {
     decided("10/min name=default", &[(0, 11)])
 }
 
-fn all() -> [Decided; 7] {
+fn all() -> [DecisionCase; 7] {
     [one_window(), two_windows(), bucket_filled(), bucket_empty(), bucket_refused(), two_refused(), never()]
 }
 
-fn check(fields: &Fields, expected: [&str; 7]) {
+fn check(fields: &HeaderFields, expected: [&str; 7]) {
     for (decided, expected) in all().iter().zip(expected) {
         assert_eq!(lines(fields, decided), expected, "{fields:?} {decided:?}");
     }
 }
 
-fn in_dialect(name: &str) -> Fields {
-    Fields::new([Dialect::from_name(name).unwrap()])
+fn in_dialect(name: &str) -> HeaderFields {
+    HeaderFields::new([HeaderDialect::from_name(name).unwrap()])
 }
 
 #[test]
 fn draft_10_and_8() {
-    for fields in [Fields::default(), in_dialect("draft-10"), in_dialect("draft-8")] {
+    for fields in [HeaderFields::default(), in_dialect("draft-10"), in_dialect("draft-8")] {
         check(
             &fields,
             [
@@ -153,7 +153,7 @@ fn x_ratelimit_with_seconds_since_the_epoch() {
 }
 
 #[test]
-fn envoys() {
+fn envoy() {
     let two = "10, 10;w=60;name=\"permin\", 100;w=3600;name=\"perhr\"";
     check(
         &in_dialect("envoy"),
@@ -170,7 +170,7 @@ fn envoys() {
 }
 
 #[test]
-fn plug_limits() {
+fn pluglimit() {
     let bucket = "15 15;w=60;burst=3;policy=token_bucket";
     let list = |limit: &str, reset: u64, remaining: u64, rest: &str| {
         format!("x-ratelimit-limit: {limit}\nx-ratelimit-reset: {reset}\nx-ratelimit-remaining: {remaining}{rest}")
@@ -190,20 +190,20 @@ fn plug_limits() {
         ],
     );
     // Together with another dialect, refusals by windows have it too.
-    let both = Fields::new([Dialect::Plug, Dialect::Draft10]);
+    let both = HeaderFields::new([HeaderDialect::Plug, HeaderDialect::Draft10]);
     assert!(lines(&both, &two_refused()).ends_with("retry-after: 4"));
     assert!(lines(&both, &bucket_empty()).contains("retry-after: 5"));
 }
 
 #[test]
-fn names_of_ones_own() {
+fn custom_names() {
     let name = HeaderName::from_static;
-    let names = Names::new()
+    let names = HeaderNames::new()
         .limit(name("x-acme-limit"))
         .remaining(name("x-acme-left"))
         .reset(name("x-acme-reset"), Reset::Unix)
         .retry_after(name("x-acme-wait"));
-    let fields = Fields::new([Dialect::Names(names)]).without_retry_after();
+    let fields = HeaderFields::new([HeaderDialect::Names(names)]).without_retry_after();
     let start = START / 1_000_000;
     assert_eq!(
         lines(&fields, &one_window()),
@@ -219,20 +219,20 @@ fn names_of_ones_own() {
         "what never passes has no wait"
     );
     // Each name may be left out.
-    let left = Fields::new([Dialect::Names(Names::new().remaining(name("x-acme-left")))]);
+    let left = HeaderFields::new([HeaderDialect::Names(HeaderNames::new().remaining(name("x-acme-left")))]);
     assert_eq!(lines(&left, &one_window()), "x-acme-left: 9");
-    assert_eq!(lines(&Fields::new([Dialect::Names(Names::new())]), &one_window()), "");
+    assert_eq!(lines(&HeaderFields::new([HeaderDialect::Names(HeaderNames::new())]), &one_window()), "");
 }
 
 #[test]
 fn the_exact_figures() {
     assert_eq!(
-        lines(&Fields::default().exact(), &two_refused()),
+        lines(&HeaderFields::default().exact(), &two_refused()),
         "ratelimit-policy: \"short\";q=2;w=5, \"100/h\";q=100;w=3600\nratelimit: \"short\";r=0;t=4, \"100/h\";r=98\n\
          tollgate-remaining: 0\ntollgate-retry-after-us: 3500000\ntollgate-source: home\nretry-after: 4"
     );
     assert_eq!(
-        lines(&Fields::none().exact(), &never()),
+        lines(&HeaderFields::none().exact(), &never()),
         "tollgate-remaining: 10\ntollgate-retry-after-us: -1\ntollgate-source: home"
     );
 }

@@ -4,10 +4,11 @@
 use http::HeaderMap;
 use sfv::{BareItem, Dictionary, FieldType, Item, List, ListEntry, Parser};
 use tollgate_kernel::Wait;
+use tollgate_random::Rng;
 
-use super::random::Random;
-use super::{Decided, Fields};
-use crate::dialect::Dialect;
+use super::random::RandomCases;
+use super::{DecisionCase, HeaderFields};
+use crate::dialect::HeaderDialect;
 use crate::fields::list::members;
 use crate::text::{MAX, quote};
 
@@ -41,9 +42,9 @@ fn seconds(us: u64) -> u64 {
     us.div_ceil(1_000_000).min(MAX)
 }
 
-fn check_lists(decided: &Decided, dialect: Dialect) {
+fn check_lists(decided: &DecisionCase, dialect: HeaderDialect) {
     let mut headers = HeaderMap::new();
-    Fields::new([dialect]).write(&decided.told(), &mut headers);
+    HeaderFields::new([dialect]).write(&decided.report(), &mut headers);
     let limits = decided.policy.limits();
     let policies = list(&field(&headers, "ratelimit-policy"));
     assert_eq!(policies.len(), limits.len());
@@ -54,12 +55,12 @@ fn check_lists(decided: &Decided, dialect: Dialect) {
         assert_eq!(integer(item.params.get("w")), window);
         assert_eq!(parameters(item), if window.is_some() { vec!["q", "w"] } else { vec!["q"] });
     }
-    let told = list(&field(&headers, "ratelimit"));
-    assert_eq!(told.len(), limits.len());
+    let written = list(&field(&headers, "ratelimit"));
+    assert_eq!(written.len(), limits.len());
     let mut latest = None;
-    for ((item, limit), detail) in told.iter().zip(limits).zip(&decided.details) {
+    for ((item, limit), detail) in written.iter().zip(limits).zip(&decided.details) {
         assert_eq!(item.bare_item.as_string().map(|name| name.as_str()), Some(limit.name().as_str()));
-        let paced = limit.spacing().is_some() || limit.rule().name() == "bucket";
+        let paced = limit.spacing().is_some() || limit.rule().loses_room();
         let left = if paced && detail.retry_after != Wait::NONE { 0 } else { detail.remaining.max(0).cast_unsigned() };
         assert_eq!(integer(item.params.get("r")), Some(left.min(MAX)));
         let wait = match (decided.decision.allowed, detail.fits) {
@@ -67,24 +68,24 @@ fn check_lists(decided: &Decided, dialect: Dialect) {
             (false, true) => None,
             (false, false) => detail.retry_after.span(),
         };
-        let told = integer(item.params.get("t"));
-        assert_eq!(told, wait.map(|wait| seconds(wait.get())));
-        assert_eq!(parameters(item), if told.is_some() { vec!["r", "t"] } else { vec!["r"] });
-        latest = latest.max(told);
+        let written = integer(item.params.get("t"));
+        assert_eq!(written, wait.map(|wait| seconds(wait.get())));
+        assert_eq!(parameters(item), if written.is_some() { vec!["r", "t"] } else { vec!["r"] });
+        latest = latest.max(written);
     }
     match headers.get("retry-after") {
         Some(value) => {
-            let told: u64 = value.to_str().unwrap().parse().unwrap();
-            assert!(!decided.decision.allowed && told <= MAX && latest.is_none_or(|latest| latest <= told));
-            assert!(told >= seconds(decided.decision.retry_after.span().unwrap().get()));
+            let written: u64 = value.to_str().unwrap().parse().unwrap();
+            assert!(!decided.decision.allowed && written <= MAX && latest.is_none_or(|latest| latest <= written));
+            assert!(written >= seconds(decided.decision.retry_after.span().unwrap().get()));
         }
         None => assert!(decided.decision.allowed || decided.decision.retry_after.span().is_none()),
     }
 }
 
-fn check_dictionary(decided: &Decided) {
+fn check_dictionary(decided: &DecisionCase) {
     let mut headers = HeaderMap::new();
-    Fields::new([Dialect::Draft7]).write(&decided.told(), &mut headers);
+    HeaderFields::new([HeaderDialect::Draft7]).write(&decided.report(), &mut headers);
     let text = field(&headers, "ratelimit");
     let read: Dictionary = Parser::new(&text).parse().unwrap();
     assert_eq!(read.serialize().as_deref(), Some(text.as_str()));
@@ -94,11 +95,11 @@ fn check_dictionary(decided: &Decided) {
         ListEntry::Item(item) if item.params.is_empty() => integer(Some(&item.bare_item)).unwrap(),
         other => panic!("{other:?}"),
     };
-    let told = decided.policy.limits().iter().zip(&decided.details).any(|(limit, detail)| {
+    let written = decided.policy.limits().iter().zip(&decided.details).any(|(limit, detail)| {
         (entry("limit"), entry("remaining"))
             == (limit.count().min(MAX), detail.remaining.max(0).cast_unsigned().min(MAX))
     });
-    assert!(told, "{text}: {decided:?}");
+    assert!(written, "{text}: {decided:?}");
     let policies = list(&field(&headers, "ratelimit-policy"));
     for (item, limit) in policies.iter().zip(decided.policy.limits()) {
         assert_eq!(integer(Some(&item.bare_item)), Some(limit.count().min(MAX)));
@@ -109,13 +110,13 @@ fn check_dictionary(decided: &Decided) {
 }
 
 #[test]
-fn random_decisions_are_read_as_they_were_written() {
+fn random_decisions_are_parsed_as_they_were_written() {
     for seed in 0..3_000 {
-        let mut random = Random::seeded(seed);
-        for decided in [random.decided(), random.strange()] {
+        let mut cases = RandomCases::new(seed);
+        for decided in [cases.decided(), cases.strange()] {
             let checked = std::panic::catch_unwind(|| {
-                check_lists(&decided, Dialect::Draft10);
-                check_lists(&decided, Dialect::Draft8);
+                check_lists(&decided, HeaderDialect::Draft10);
+                check_lists(&decided, HeaderDialect::Draft8);
                 check_dictionary(&decided);
             });
             assert!(checked.is_ok(), "seed {seed}: {decided:?}");
@@ -126,9 +127,9 @@ fn random_decisions_are_read_as_they_were_written() {
 #[test]
 fn draft_6s_policies_and_envoys_limits_are_lists_too() {
     for seed in 0..1_000 {
-        let decided = Random::seeded(seed).decided();
+        let decided = RandomCases::new(seed).decided();
         let mut headers = HeaderMap::new();
-        Fields::new([Dialect::Draft6, Dialect::Envoy]).write(&decided.told(), &mut headers);
+        HeaderFields::new([HeaderDialect::Draft6, HeaderDialect::Envoy]).write(&decided.report(), &mut headers);
         let limits = decided.policy.limits();
         assert_eq!(list(&field(&headers, "ratelimit-policy")).len(), limits.len(), "seed {seed}");
         let all = list(&field(&headers, "x-ratelimit-limit"));
@@ -141,13 +142,13 @@ fn draft_6s_policies_and_envoys_limits_are_lists_too() {
 }
 
 #[test]
-fn names_of_any_letters_are_read_back() {
+fn names_of_any_characters_are_parsed_back() {
     let letters =
         ['a', '"', '\\', ' ', ',', ';', '=', '\u{e9}', '\u{1f600}', '\n', '\0', '~', '\u{7f}', '?', '%', '(', ':'];
     for seed in 0..5_000 {
-        let mut random = Random::seeded(seed);
+        let mut rng = Rng::new(seed);
         let names: Vec<String> =
-            (0..1 + random.below(5)).map(|_| (0..random.below(300)).map(|_| *random.one(&letters)).collect()).collect();
+            (0..1 + rng.below(5)).map(|_| (0..rng.below(300)).map(|_| rng.pick(&letters)).collect()).collect();
         let mut text = Vec::new();
         for (member, number) in members(names.iter().map(String::as_str)).iter().zip(0..) {
             text.extend_from_slice(member);

@@ -1,6 +1,6 @@
-//! Odd values of `X-Forwarded-For`, and the address that the rule says. Trusted are 127.0.0.1, 10.0.0.0/8 and fd00::/8.
+//! Odd values of `X-Forwarded-For`, and the address that results. Trusted are 127.0.0.1, 10.0.0.0/8 and fd00::/8.
 
-/// One line from 127.0.0.1, and the client; `-` where the peer is the last that is known.
+/// One line from 127.0.0.1, and the client; `-` if the client is the peer.
 pub(crate) const ONE_LINE: &[(&[u8], &str)] = &[
     // Plain.
     (b"203.0.113.7", "203.0.113.7"),
@@ -153,7 +153,7 @@ pub(crate) const ONE_LINE: &[(&[u8], &str)] = &[
     (b"203.0.113.7, ::ffff:7f00:1", "203.0.113.7"),
     (b"203.0.113.7, ::ffff:a00:1", "203.0.113.7"),
     (b"203.0.113.7, ::ffff:11.0.0.1", "11.0.0.1"),
-    // These are not that.
+    // These are not IPv4-mapped.
     (b"203.0.113.7, ::10.0.0.1", "::a00:1"),
     (b"203.0.113.7, ::fffe:10.0.0.1", "::fffe:a00:1"),
     (b"203.0.113.7, ::ffff:0:10.0.0.1", "::ffff:0:a00:1"),
@@ -165,7 +165,7 @@ pub(crate) const ONE_LINE: &[(&[u8], &str)] = &[
     (b"::ffff:203.0.113.7:80", "-"),
     (b"2001:db8::203.0.113.7", "2001:db8::cb00:7107"),
     (b"203.0.113.7::", "-"),
-    // Numbers that other parsers take.
+    // Numbers that other parsers accept.
     (b"203.0.113.256", "-"),
     (b"203.0.113.07", "-"),
     (b"203.0.113.007", "-"),
@@ -204,7 +204,7 @@ pub(crate) const ONE_LINE: &[(&[u8], &str)] = &[
     (b":1:2:3:4:5:6:7:8", "-"),
     (b"2001:db8:00000::7", "-"),
     (b"2001-db8--7.ipv6-literal.net", "-"),
-    // Networks, lists, other headers' ways.
+    // Networks, lists, the syntax of other headers.
     (b"203.0.113.7/32", "-"),
     (b"2001:db8::/64", "-"),
     (b"203.0.113.0/24", "-"),
@@ -268,7 +268,7 @@ pub(crate) const ONE_LINE: &[(&[u8], &str)] = &[
 
 /// The peer, lines, and the client.
 pub(crate) const LINES: &[(&str, &[&[u8]], &str)] = &[
-    // An untrusted peer is the client, whatever it says.
+    // An untrusted peer is the client, and its header is ignored.
     ("203.0.113.7", &[], "203.0.113.7"),
     ("203.0.113.7", &[b"1.2.3.4"], "203.0.113.7"),
     ("203.0.113.7", &[b"127.0.0.1, 10.0.0.1"], "203.0.113.7"),
@@ -283,7 +283,7 @@ pub(crate) const LINES: &[(&str, &[&[u8]], &str)] = &[
     ("::10.0.0.1", &[b"1.2.3.4"], "::a00:1"),
     ("64:ff9b::10.0.0.1", &[b"1.2.3.4"], "64:ff9b::a00:1"),
     ("fe00::1", &[b"1.2.3.4"], "fe00::1"),
-    // A trusted one is believed for what it added.
+    // Of a trusted peer, the entry that it added is used.
     ("127.0.0.1", &[], "127.0.0.1"),
     ("::ffff:127.0.0.1", &[], "127.0.0.1"),
     ("::ffff:127.0.0.1", &[b"203.0.113.7"], "203.0.113.7"),
@@ -292,7 +292,7 @@ pub(crate) const LINES: &[(&str, &[&[u8]], &str)] = &[
     ("fd00::9", &[b"203.0.113.7"], "203.0.113.7"),
     ("fd00::9", &[b"unknown"], "fd00::9"),
     ("10.255.255.255", &[b"203.0.113.7"], "203.0.113.7"),
-    // Lines are one list.
+    // All lines form one list.
     ("127.0.0.1", &[b"6.6.6.6", b"203.0.113.7"], "203.0.113.7"),
     ("127.0.0.1", &[b"6.6.6.6", b"203.0.113.7", b"10.1.2.3"], "203.0.113.7"),
     ("127.0.0.1", &[b"203.0.113.7, 10.0.0.1", b"10.1.2.3, 10.4.5.6"], "203.0.113.7"),

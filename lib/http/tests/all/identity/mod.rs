@@ -1,4 +1,4 @@
-//! Who a client is: a corpus of odd header values, headers that rotate, networks that one caller owns (R29).
+//! The address of a client: a corpus of odd header values, rotating headers, networks that one caller owns.
 
 mod corpus;
 
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use http::{HeaderMap, HeaderValue};
 use tollgate_http::{Prefix, Proxies};
 
-/// As many addresses as the law asks for.
+/// The number of addresses that the requirement names.
 const MANY: u32 = 100_000;
 
 fn proxies() -> Proxies {
@@ -43,7 +43,7 @@ fn every_row_of_the_corpus_is_decided_as_the_rule_says() {
         let told = if *told == "-" { "127.0.0.1" } else { told };
         let headers = forwarded(&[line]);
         assert_eq!(proxies.client(ip("127.0.0.1"), &headers), ip(told), "{}", line.escape_ascii());
-        // From anybody else the same header is not read.
+        // The header of any other peer is not read.
         assert_eq!(proxies.client(ip("203.0.113.99"), &headers), ip("203.0.113.99"), "{}", line.escape_ascii());
         rows += 1;
     }
@@ -106,9 +106,9 @@ fn rotating_headers_of_a_stranger_are_one_client() {
         headers.insert("forwarded", format!("for={address}").parse().unwrap());
         seen.insert(Prefix::of(proxies.client(ip("203.0.113.7"), &headers)));
         headers.remove("cf-connecting-ip");
-        // A trusted proxy that says so of its clients has as many.
+        // Behind a trusted proxy they are as many clients as the proxy reports.
         behind.insert(Prefix::of(proxies.client(ip("10.0.0.1"), &headers)));
-        // What a client sends to it is left of what it adds.
+        // An entry that a client sends to the proxy is left of the one that the proxy adds.
         let line = format!("{address}, 203.0.113.7");
         through.insert(Prefix::of(proxies.client(ip("10.0.0.1"), &forwarded(&[line.as_bytes()]))));
     }
@@ -127,7 +127,7 @@ fn the_addresses_of_one_network_are_one_client() {
         let address = Ipv6Addr::from_bits(network.to_bits() | low);
         direct.insert(Prefix::of(proxies.client(address.into(), &HeaderMap::new())));
         behind.insert(Prefix::of(proxies.client(ip("10.0.0.1"), &forwarded(&[address.to_string().as_bytes()]))));
-        // Other networks are others, unless they are grouped by more bits.
+        // Addresses of other networks are other clients, unless shorter prefixes group them.
         let other = Ipv6Addr::from_bits(network.to_bits() + (number << 64));
         apart.insert(Prefix::of(other.into()));
         wide.insert(Prefix::with(other.into(), 32));
@@ -148,10 +148,10 @@ fn a_named_header_counts_of_a_trusted_peer_if_it_is_there_once() {
         ("::ffff:127.0.0.1", &[b"203.0.113.7"], &[], "203.0.113.7"),
         ("127.0.0.1", &[b" 2001:DB8::7 "], &[], "2001:db8::7"),
         ("127.0.0.1", &[b"::ffff:203.0.113.7"], &[], "203.0.113.7"),
-        // A stranger sends what he likes.
+        // The header of an untrusted peer is not used.
         ("203.0.113.99", &[b"203.0.113.7"], &[], "203.0.113.99"),
         ("203.0.113.99", &[b"203.0.113.7"], &[b"198.51.100.1"], "203.0.113.99"),
-        // Twice, empty or unreadable: as if it were not there.
+        // A header that occurs twice, is empty or cannot be parsed is treated as absent.
         ("127.0.0.1", &[b"203.0.113.7", b"203.0.113.8"], &[b"198.51.100.1"], "198.51.100.1"),
         ("127.0.0.1", &[b"203.0.113.7", b"203.0.113.7"], &[], "127.0.0.1"),
         ("127.0.0.1", &[b"203.0.113.7, 203.0.113.8"], &[b"198.51.100.1"], "198.51.100.1"),
@@ -171,10 +171,10 @@ fn a_named_header_counts_of_a_trusted_peer_if_it_is_there_once() {
             shown(forwarded_for)
         );
     }
-    // Headers that were not named are not read, whoever sends them.
+    // Headers that were not configured are not read from any peer.
     let real = headers("x-real-ip", [b"203.0.113.7".as_slice()]);
     assert_eq!(proxies.client(ip("127.0.0.1"), &real), ip("127.0.0.1"));
-    // Of several, the first that can be read.
+    // Of several configured headers, the first that can be parsed is used.
     let both = proxies.also("x-real-ip").unwrap();
     assert_eq!(both.client(ip("127.0.0.1"), &real), ip("203.0.113.7"));
     let error = both.also("no header").unwrap_err().to_string();
@@ -184,8 +184,8 @@ fn a_named_header_counts_of_a_trusted_peer_if_it_is_there_once() {
 
 #[test]
 fn however_an_address_is_written_it_is_one_client() {
-    // Every way of writing, behind every chain of trusted hops, with whatever the client put before, cut into lines
-    // anywhere.
+    // Every notation, behind every chain of trusted hops, after any entries of the client, split into lines at any
+    // entry.
     let written = ["2001:db8::7", "2001:0DB8:0:0:0:0:0:7", "[2001:db8::7]", "[2001:db8::7]:1", "2001:db8::7%eth0"];
     let chains = ["", ", 10.0.0.1", ", 10.0.0.1:80, fd00::1", ",\t[fd00::2]:443 ,::ffff:10.3.3.3"];
     let prefixes = ["", "6.6.6.6, ", "garbage, ", "127.0.0.1, ", ", , ", "10.0.0.1, 6.6.6.6, "];

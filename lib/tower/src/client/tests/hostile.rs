@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Response};
+use tollgate_random::Rng;
 use tower::ServiceExt;
 
-use super::{Random, Scripted, answer, get, held};
+use super::{ScriptedService, answer, get, held};
 use crate::client::ObeyLayer;
 use crate::testing::TestClock;
 
@@ -64,24 +65,24 @@ const FORMS: [(&str, &str); 6] = [
     ("x-ratelimit-reset", "#"),
 ];
 
-fn hostile(random: &mut Random) -> Response<()> {
-    let status = [200, 429, 503, 301, 500, 429][random.below(6)];
+fn hostile(rng: &mut Rng) -> Response<()> {
+    let status = rng.pick(&[200, 429, 503, 301, 500, 429]);
     let mut response = answer(status, &[]);
-    for _ in 0..random.below(4) {
-        let (name, form) = FORMS[random.below(FORMS.len())];
-        let value = form.replace('#', PIECES[random.below(7)]).parse().unwrap();
+    for _ in 0..rng.below(4) {
+        let (name, form) = rng.pick(&FORMS);
+        let value = form.replace('#', PIECES[rng.index(7)]).parse().unwrap();
         response.headers_mut().append(HeaderName::from_static(name), value);
     }
-    for _ in 0..random.below(3) {
+    for _ in 0..rng.below(3) {
         // Fields of caches make a response be ignored, so they are chosen rarely.
-        let few = usize::from(random.below(8) > 0);
-        let name = NAMES[random.below(NAMES.len() - few)];
+        let few = usize::from(rng.below(8) > 0);
+        let name = NAMES[rng.index(NAMES.len() - few)];
         let mut value = Vec::new();
-        for _ in 0..random.below(8) {
-            match random.below(20) {
-                0 => value.push(random.next() as u8),
-                1 => value.extend(std::iter::repeat_n(b'9', random.below(200))),
-                _ => value.extend_from_slice(PIECES[random.below(PIECES.len())].as_bytes()),
+        for _ in 0..rng.below(8) {
+            match rng.below(20) {
+                0 => value.push(rng.next_u64() as u8),
+                1 => value.extend(std::iter::repeat_n(b'9', rng.index(200))),
+                _ => value.extend_from_slice(rng.pick(&PIECES).as_bytes()),
             }
         }
         if let Ok(value) = HeaderValue::from_bytes(&value) {
@@ -96,13 +97,13 @@ async fn no_field_panics_or_holds_for_longer_than_is_believed() {
     let at_most = Duration::from_secs(600);
     let mut holds = 0;
     for seed in 0..40_000 {
-        let mut random = Random(seed);
+        let mut rng = Rng::new(seed);
         let clock = TestClock::new();
         let layer = ObeyLayer::new().timer(clock.clone()).at_most(at_most).spread(10);
-        let service = Scripted::new([]);
+        let service = ScriptedService::new([]);
         let client = service.behind(&layer);
         for _ in 0..4 {
-            service.then(hostile(&mut random));
+            service.then(hostile(&mut rng));
             if let Some(wait) = held(&client, HERE).await {
                 assert!(wait <= at_most, "seed {seed}: {wait:?}");
                 holds += 1;
@@ -117,7 +118,7 @@ async fn no_field_panics_or_holds_for_longer_than_is_believed() {
 #[tokio::test]
 async fn of_a_hundred_thousand_origins_no_more_are_remembered_than_may() {
     let layer = ObeyLayer::new().timer(TestClock::new());
-    let service = Scripted::new([]);
+    let service = ScriptedService::new([]);
     let client = service.behind(&layer);
     for origin in 0..100_000 {
         service.then(answer(200, &[("ratelimit", r#""a";r=0;t=60"#)]));
@@ -134,7 +135,7 @@ async fn of_a_hundred_thousand_origins_no_more_are_remembered_than_may() {
 async fn limits_of_one_origin_are_bounded_too() {
     let clock = TestClock::new();
     let layer = ObeyLayer::new().timer(clock.clone());
-    let service = Scripted::new([]);
+    let service = ScriptedService::new([]);
     let client = service.behind(&layer);
     for number in 0..10_000 {
         service.then(answer(200, &[("ratelimit", &format!(r#""limit {number}";r=1000000;t=60"#))]));
@@ -150,7 +151,7 @@ async fn limits_of_one_origin_are_bounded_too() {
 async fn those_whose_hold_is_over_are_forgotten_first_then_those_whose_hold_ends_first() {
     let clock = TestClock::new();
     let layer = ObeyLayer::new().timer(clock.clone()).most_keys(3);
-    let service = Scripted::new([]);
+    let service = ScriptedService::new([]);
     let client = service.behind(&layer);
     let hold = async |origin: &str, seconds: u64| {
         service.then(answer(429, &[("retry-after", &seconds.to_string())]));
@@ -179,7 +180,7 @@ async fn a_key_with_requests_in_flight_is_not_forgotten_for_another() {
     });
     let mut flying = Box::pin(tower::Layer::layer(&layer, silence).oneshot(get("http://a/")));
     assert!(futures_util::poll!(&mut flying).is_pending());
-    let service = Scripted::new([answer(429, &[("retry-after", "60")]), answer(429, &[("retry-after", "60")])]);
+    let service = ScriptedService::new([answer(429, &[("retry-after", "60")]), answer(429, &[("retry-after", "60")])]);
     let client = service.behind(&layer);
     assert_eq!(held(&client, "http://b/").await, None);
     assert_eq!((held(&client, "http://b/").await, layer.keys()), (None, 1), "there is no place to remember it at");

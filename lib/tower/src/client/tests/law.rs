@@ -1,12 +1,12 @@
-//! The law of `known.rs`: a client that obeys it is never refused, in whatever order the service receives the
+//! The law of `tracker.rs`: a client that obeys it is never refused, in whatever order the service receives the
 //! requests and the client receives the answers, as long as an answer takes less than a second and no other client
 //! uses the limits.
 
 use tollgate::Gate;
 use tollgate_kernel::{Decision, Detail, Micros, Timestamp};
+use tollgate_random::Rng;
 
-use super::Random;
-use crate::client::known::{Heard, HeardLimit, Known, Room, Sent};
+use crate::client::tracker::{KeyTracker, LimitReport, ResponseReport, SendCapacity, SendRecord};
 use crate::testing::TestClock;
 use crate::timer::Timer;
 
@@ -28,20 +28,20 @@ const POLICIES: &[&str] = &[
 struct Network {
     clock: TestClock,
     gate: Gate,
-    known: Known,
-    random: Random,
+    tracker: KeyTracker,
+    rng: Rng,
     /// On their way to the service, since this time.
-    going: Vec<(Sent, Timestamp)>,
+    going: Vec<(SendRecord, Timestamp)>,
     /// Answered, on their way back.
-    coming: Vec<(Sent, Timestamp, Heard)>,
+    coming: Vec<(SendRecord, Timestamp, ResponseReport)>,
     passed: u64,
     heard_first: bool,
-    naming: Naming,
+    naming: ReportForm,
 }
 
 /// Which limits an answer reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Naming {
+enum ReportForm {
     All,
     /// The tightest limit, by its name.
     Tightest,
@@ -58,8 +58,8 @@ impl Network {
         let now = self.now();
         // The first answer reports the limits; before it nothing is known, and the law does not apply.
         let first = self.heard_first || self.going.is_empty() && self.coming.is_empty();
-        if first && self.known.room(now) == Room::Free {
-            let sent = self.known.send(now);
+        if first && self.tracker.capacity(now) == SendCapacity::Free {
+            let sent = self.tracker.record_send(now);
             self.going.push((sent, now));
         }
     }
@@ -68,7 +68,7 @@ impl Network {
         if self.going.is_empty() {
             return;
         }
-        let at = self.random.below(self.going.len());
+        let at = self.rng.index(self.going.len());
         let (sent, since) = self.going.swap_remove(at);
         let (decision, details) = self.gate.ask("key").check_full().unwrap();
         assert!(decision.allowed, "refused after {} passed, with {} in flight", self.passed, self.going.len());
@@ -77,27 +77,27 @@ impl Network {
         self.coming.push((sent, since, heard));
     }
 
-    fn heard(&self, decision: &Decision, details: &[Detail]) -> Heard {
-        let limits = details.iter().enumerate().map(|(name, detail)| HeardLimit {
+    fn heard(&self, decision: &Decision, details: &[Detail]) -> ResponseReport {
+        let limits = details.iter().enumerate().map(|(name, detail)| LimitReport {
             name: name as u64,
             left: detail.remaining.try_into().unwrap(),
             wait: Some(Micros::from_secs(detail.reset_after.secs_up())),
         });
         let tightest = limits.clone().min_by_key(|limit| (limit.left, std::cmp::Reverse(limit.wait)));
         let limits = match self.naming {
-            Naming::All => limits.collect(),
-            Naming::Tightest => tightest.into_iter().collect(),
-            Naming::Unnamed => tightest.into_iter().map(|limit| HeardLimit { name: 0, ..limit }).collect(),
+            ReportForm::All => limits.collect(),
+            ReportForm::Tightest => tightest.into_iter().collect(),
+            ReportForm::Unnamed => tightest.into_iter().map(|limit| LimitReport { name: 0, ..limit }).collect(),
         };
-        Heard { refused: !decision.allowed, retry_after: None, limits }
+        ResponseReport { refused: !decision.allowed, retry_after: None, limits }
     }
 
     fn hear(&mut self) {
         if !self.coming.is_empty() {
-            let at = self.random.below(self.coming.len());
+            let at = self.rng.index(self.coming.len());
             let (sent, _, heard) = self.coming.swap_remove(at);
-            let line = self.random.below(2) == 0;
-            self.known.answered(sent, &heard, line, self.now());
+            let line = self.rng.one_in(2);
+            self.tracker.record_answer(sent, &heard, line, self.now());
             self.heard_first = true;
         }
     }
@@ -107,14 +107,14 @@ impl Network {
     /// reason none is lost if each answer names only one limit.
     fn lose(&mut self) {
         let now = self.now();
-        if !self.heard_first || self.naming != Naming::All || self.known.is_opening(now) {
+        if !self.heard_first || self.naming != ReportForm::All || self.tracker.is_opening(now) {
             return;
         }
-        if self.random.below(2) == 0 && !self.going.is_empty() {
+        if self.rng.one_in(2) && !self.going.is_empty() {
             self.going.pop();
-            self.known.lost();
+            self.tracker.record_loss();
         } else if self.coming.pop().is_some() {
-            self.known.lost();
+            self.tracker.record_loss();
         }
     }
 
@@ -122,20 +122,29 @@ impl Network {
     fn pass_time(&mut self, most: u64) {
         let under_way = self.going.iter().map(|(_, since)| since).chain(self.coming.iter().map(|(_, since, _)| since));
         let oldest = under_way.min().map_or(most, |since| 999_999 - self.now().since(*since).get());
-        let span = self.random.next() % (most.min(oldest) + 1);
+        let span = self.rng.below(most.min(oldest) + 1);
         self.clock.advance(Micros::new(span));
     }
 }
 
-fn play(seed: u64, policy: &str, naming: Naming) -> u64 {
+fn play(seed: u64, policy: &str, naming: ReportForm) -> u64 {
     let clock = TestClock::new();
     let gate = clock.gate(policy).unwrap();
     let (going, coming) = (Vec::new(), Vec::new());
-    let random = Random(seed);
-    let mut network =
-        Network { clock, gate, known: Known::default(), random, going, coming, passed: 0, heard_first: false, naming };
+    let rng = Rng::new(seed);
+    let mut network = Network {
+        clock,
+        gate,
+        tracker: KeyTracker::default(),
+        rng,
+        going,
+        coming,
+        passed: 0,
+        heard_first: false,
+        naming,
+    };
     for _ in 0..5_000 {
-        match network.random.below(100) {
+        match network.rng.below(100) {
             0..40 => network.send(),
             40..65 => network.arrive(),
             65..90 => network.hear(),
@@ -150,7 +159,7 @@ fn play(seed: u64, policy: &str, naming: Naming) -> u64 {
 #[test]
 fn who_keeps_to_what_was_said_is_never_refused() {
     for policy in POLICIES {
-        for naming in [Naming::All, Naming::Tightest, Naming::Unnamed] {
+        for naming in [ReportForm::All, ReportForm::Tightest, ReportForm::Unnamed] {
             let mut passed = 0;
             for seed in 0..300 {
                 let run = std::panic::catch_unwind(|| play(seed, policy, naming));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tower::ServiceExt;
 
-use super::{Client, Scripted, answer, get, held};
+use super::{Client, ScriptedService, answer, get, held};
 use crate::client::{ObeyError, ObeyLayer};
 use crate::testing::TestClock;
 
@@ -36,7 +36,7 @@ fn waiter(client: &Client, number: usize, log: &Arc<Mutex<Vec<usize>>>) -> tokio
 #[tokio::test]
 async fn who_waits_goes_in_order_and_only_as_many_as_are_left() {
     let clock = TestClock::new();
-    let service = Scripted::new([answer(200, &[("ratelimit", r#""a";r=0;t=60"#)])]);
+    let service = ScriptedService::new([answer(200, &[("ratelimit", r#""a";r=0;t=60"#)])]);
     let client = service.behind(&patient(&clock));
     assert_eq!(held(&client, HERE).await, None);
     let log = Arc::default();
@@ -72,7 +72,7 @@ async fn who_waits_goes_in_order_and_only_as_many_as_are_left() {
 #[tokio::test]
 async fn after_retry_after_a_line_does_not_go_as_a_herd() {
     let clock = TestClock::new();
-    let service = Scripted::new([answer(429, &[("retry-after", "5")])]);
+    let service = ScriptedService::new([answer(429, &[("retry-after", "5")])]);
     let client = service.behind(&patient(&clock));
     assert_eq!(held(&client, HERE).await, None);
     let log = Arc::default();
@@ -92,7 +92,7 @@ async fn after_retry_after_a_line_does_not_go_as_a_herd() {
 async fn an_answer_that_does_not_come_does_not_hold_the_line() {
     let clock = TestClock::new();
     let layer = patient(&clock);
-    let service = Scripted::new([answer(429, &[("retry-after", "5")])]);
+    let service = ScriptedService::new([answer(429, &[("retry-after", "5")])]);
     assert_eq!(held(&service.behind(&layer), HERE).await, None);
     let asked: Arc<Mutex<u32>> = Arc::default();
     let count = Arc::clone(&asked);
@@ -117,7 +117,7 @@ async fn an_answer_that_does_not_come_does_not_hold_the_line() {
 #[tokio::test]
 async fn who_would_wait_too_long_is_told_as_soon_as_it_is_known() {
     let clock = TestClock::new();
-    let service = Scripted::new([answer(429, &[("retry-after", "60")])]);
+    let service = ScriptedService::new([answer(429, &[("retry-after", "60")])]);
     let client = service.behind(&ObeyLayer::new().longest(Duration::from_secs(59)).timer(clock.clone()));
     assert_eq!(held(&client, HERE).await, None);
     assert_eq!(held(&client, HERE).await, Some(MINUTE), "at once");
@@ -139,7 +139,7 @@ async fn who_would_wait_too_long_is_told_as_soon_as_it_is_known() {
 async fn a_wait_ends_at_its_deadline() {
     let clock = TestClock::new();
     // Only one unit is left, and it belongs to a request in flight, whose answer may report more.
-    let service = Scripted::new([answer(200, &[("ratelimit", r#""a";r=1;t=60"#)])]);
+    let service = ScriptedService::new([answer(200, &[("ratelimit", r#""a";r=1;t=60"#)])]);
     let layer = ObeyLayer::new().longest(Duration::from_secs(3)).timer(clock.clone());
     let client = service.behind(&layer);
     assert_eq!(held(&client, HERE).await, None);
@@ -161,7 +161,7 @@ async fn a_wait_ends_at_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn without_another_timer_waits_are_the_runtimes() {
-    let service = Scripted::new([answer(429, &[("retry-after", "60")])]);
+    let service = ScriptedService::new([answer(429, &[("retry-after", "60")])]);
     let client = service.behind(&ObeyLayer::new().longest(MINUTE));
     assert_eq!(held(&client, HERE).await, None);
     let began = tokio::time::Instant::now();
@@ -172,18 +172,18 @@ async fn without_another_timer_waits_are_the_runtimes() {
 
 /// A service that may only be called after it was polled ready, as tower requires; its clones are not ready.
 #[derive(Default)]
-struct Strict {
+struct StrictService {
     ready: bool,
     answers: Arc<Mutex<u32>>,
 }
 
-impl Clone for Strict {
+impl Clone for StrictService {
     fn clone(&self) -> Self {
         Self { ready: false, answers: Arc::clone(&self.answers) }
     }
 }
 
-impl tower::Service<http::Request<()>> for Strict {
+impl tower::Service<http::Request<()>> for StrictService {
     type Response = http::Response<()>;
     type Error = std::convert::Infallible;
     type Future = std::future::Ready<Result<Self::Response, Self::Error>>;
@@ -206,12 +206,12 @@ async fn a_request_goes_by_the_service_that_was_made_ready_for_it_also_after_a_w
         future
     }
     let clock = TestClock::new();
-    let strict = Strict::default();
+    let strict = StrictService::default();
     let answers = Arc::clone(&strict.answers);
     let mut client = tower::Layer::layer(&patient(&clock), strict);
     let mut waiting = Vec::new();
     for _ in 0..3 {
-        let future: crate::client::ObeyFuture<Strict, ()> =
+        let future: crate::client::ObeyFuture<StrictService, ()> =
             tower::Service::call(client.ready().await.unwrap(), get(HERE));
         waiting.push(tokio::spawn(sendable(future)));
         settle().await;
@@ -229,7 +229,7 @@ async fn a_request_goes_by_the_service_that_was_made_ready_for_it_also_after_a_w
 #[tokio::test]
 async fn no_more_wait_than_may() {
     let clock = TestClock::new();
-    let service = Scripted::new([answer(429, &[("retry-after", "60")])]);
+    let service = ScriptedService::new([answer(429, &[("retry-after", "60")])]);
     let client = service.behind(&patient(&clock).most_waiting(3));
     assert_eq!(held(&client, HERE).await, None);
     let log = Arc::default();
@@ -247,7 +247,7 @@ async fn no_more_wait_than_may() {
 #[tokio::test]
 async fn who_is_dropped_leaves_at_once_and_the_next_goes() {
     let clock = TestClock::new();
-    let service = Scripted::new([answer(429, &[("retry-after", "60")])]);
+    let service = ScriptedService::new([answer(429, &[("retry-after", "60")])]);
     let client = service.behind(&patient(&clock));
     assert_eq!(held(&client, HERE).await, None);
     let log = Arc::default();

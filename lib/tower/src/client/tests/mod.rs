@@ -25,37 +25,20 @@ use http::{HeaderMap, Request, Response};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, ServiceExt, service_fn};
 
-use super::{Obey, ObeyError, ObeyLayer};
+use super::{ObeyError, ObeyLayer, ObeyService};
 
-/// A random number generator; the same seed gives the same numbers.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    pub(super) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-}
-
-pub(super) type Client = Obey<Answers>;
+pub(super) type Client = ObeyService<Answers>;
 
 pub(super) type Answers = BoxCloneSyncService<Request<()>, Response<()>, Infallible>;
 
 /// A service in process that gives these answers in turn, then plain ones, and counts its requests.
 #[derive(Clone)]
-pub(super) struct Scripted {
+pub(super) struct ScriptedService {
     answers: Arc<Mutex<VecDeque<Response<()>>>>,
     asked: Arc<Mutex<usize>>,
 }
 
-impl Scripted {
+impl ScriptedService {
     pub(super) fn new(answers: impl IntoIterator<Item = Response<()>>) -> Self {
         Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
     }

@@ -16,11 +16,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tollgate_kernel::{Clock, Micros};
+use tollgate_random::Rng;
 use tower::{Service, ServiceExt};
 
-use super::Random;
 use crate::testing::TestClock;
-use crate::{Fields, GateLayer, by};
+use crate::{GateLayer, HeaderFields, key_fn};
 
 pub(super) type Http = Client<HttpConnector, Empty<Bytes>>;
 
@@ -39,8 +39,8 @@ pub(super) fn date(clock: &TestClock, seconds: u64) -> String {
 }
 
 /// Starts a server behind Tollgate's own layer: all requests count as one caller's.
-pub(super) async fn gated(clock: &TestClock, policy: &str, fields: Fields) -> SocketAddr {
-    let limits = GateLayer::new(clock.gate(policy).unwrap()).key(by(|_| Some("one"))).headers(fields);
+pub(super) async fn gated(clock: &TestClock, policy: &str, fields: HeaderFields) -> SocketAddr {
+    let limits = GateLayer::new(clock.gate(policy).unwrap()).key(key_fn(|_| Some("one"))).headers(fields);
     serve(clock, Router::new().route("/", get(|| async { "served" })).layer(limits)).await
 }
 
@@ -64,14 +64,21 @@ const SETTLED: u32 = 50;
 
 /// The responses that the callers received.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Met {
+pub(super) struct ResponseCounts {
     pub(super) served: usize,
     pub(super) refused: usize,
 }
 
 /// Runs a number of callers that make `each` requests one after the other. Time passes when all of them wait for
 /// it, and at random a little after an answer.
-pub(super) async fn call<S>(client: S, to: SocketAddr, callers: usize, each: usize, clock: &TestClock, seed: u64) -> Met
+pub(super) async fn call<S>(
+    client: S,
+    to: SocketAddr,
+    callers: usize,
+    each: usize,
+    clock: &TestClock,
+    seed: u64,
+) -> ResponseCounts
 where
     S: Service<Request<Empty<Bytes>>, Response = Response<Incoming>> + Clone + Send + 'static,
     S::Future: Send,
@@ -80,14 +87,14 @@ where
     let (served, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let calling = (0..callers as u64).map(|caller| {
         let (client, served, refused) = (client.clone(), Arc::clone(&served), Arc::clone(&refused));
-        let (clock, mut random) = (clock.clone(), Random(seed << 32 | caller));
+        let (clock, mut rng) = (clock.clone(), Rng::of_part(seed, caller));
         tokio::spawn(async move {
             for _ in 0..each {
                 let (status, _) = once(client.clone(), to).await;
                 let count = if status == StatusCode::OK { &served } else { &refused };
                 count.fetch_add(1, Ordering::Relaxed);
-                if random.below(10) == 0 {
-                    clock.advance(Micros::new(random.next() % 20_000));
+                if rng.one_in(10) {
+                    clock.advance(Micros::new(rng.below(20_000)));
                 }
             }
         })
@@ -109,7 +116,7 @@ where
     for caller in calling {
         caller.await.unwrap();
     }
-    Met { served: served.load(Ordering::Relaxed), refused: refused.load(Ordering::Relaxed) }
+    ResponseCounts { served: served.load(Ordering::Relaxed), refused: refused.load(Ordering::Relaxed) }
 }
 
 /// Makes one request and reads the whole body.

@@ -10,18 +10,18 @@ use http::StatusCode;
 use tollgate_kernel::Micros;
 use tower::{Layer, ServiceExt};
 
-use super::network::{Met, ask, call, date, gated, http, once, serve};
+use super::network::{ResponseCounts, ask, call, date, gated, http, once, serve};
 use crate::client::{ObeyError, ObeyLayer};
 use crate::testing::TestClock;
-use crate::{Dialect, Fields, Reset};
+use crate::{HeaderDialect, HeaderFields, Reset};
 
-const DIALECTS: [(&str, Dialect); 6] = [
-    ("draft-10", Dialect::Draft10),
-    ("draft-8", Dialect::Draft8),
-    ("draft-7", Dialect::Draft7),
-    ("draft-6", Dialect::Draft6),
-    ("x-ratelimit", Dialect::XRateLimit(Reset::Delta)),
-    ("x-ratelimit-unix", Dialect::XRateLimit(Reset::Unix)),
+const DIALECTS: [(&str, HeaderDialect); 6] = [
+    ("draft-10", HeaderDialect::Draft10),
+    ("draft-8", HeaderDialect::Draft8),
+    ("draft-7", HeaderDialect::Draft7),
+    ("draft-6", HeaderDialect::Draft6),
+    ("x-ratelimit", HeaderDialect::XRateLimit(Reset::Delta)),
+    ("x-ratelimit-unix", HeaderDialect::XRateLimit(Reset::Unix)),
 ];
 
 const POLICIES: [&str; 2] = ["10/s, 100/min", "20/s gcra burst=40"];
@@ -31,12 +31,12 @@ async fn ten_thousand_requests_that_obey_are_all_served_in_every_dialect() {
     for (seed, (name, dialect)) in DIALECTS.into_iter().enumerate() {
         for policy in POLICIES {
             let clock = TestClock::new();
-            let to = gated(&clock, policy, Fields::new([dialect.clone()])).await;
+            let to = gated(&clock, policy, HeaderFields::new([dialect.clone()])).await;
             let client = ObeyLayer::new().longest(Duration::from_secs(3_600)).timer(clock.clone()).layer(http());
             // Before the first answer nothing is known.
             assert_eq!(once(client.clone(), to).await.0, StatusCode::OK);
             let met = call(client, to, 20, 500, &clock, seed as u64).await;
-            assert_eq!(met, Met { served: 10_000, refused: 0 }, "{name}, {policy}, seed {seed}");
+            assert_eq!(met, ResponseCounts { served: 10_000, refused: 0 }, "{name}, {policy}, seed {seed}");
         }
     }
 }
@@ -44,7 +44,7 @@ async fn ten_thousand_requests_that_obey_are_all_served_in_every_dialect() {
 #[tokio::test]
 async fn without_the_layer_most_are_refused() {
     let clock = TestClock::new();
-    let to = gated(&clock, POLICIES[0], Fields::default()).await;
+    let to = gated(&clock, POLICIES[0], HeaderFields::default()).await;
     let met = call(http(), to, 20, 50, &clock, 1).await;
     assert_eq!(met.served + met.refused, 1_000);
     assert!(met.refused > 500, "{met:?}");
@@ -54,7 +54,7 @@ async fn without_the_layer_most_are_refused() {
 #[tokio::test]
 async fn at_the_moment_that_retry_after_names_no_request_is_refused() {
     let clock = TestClock::new();
-    let to = gated(&clock, "7/13s sliding, 3/2s gcra", Fields::new([])).await;
+    let to = gated(&clock, "7/13s sliding, 3/2s gcra", HeaderFields::new([])).await;
     let client = ObeyLayer::new().timer(clock.clone()).layer(http());
     let (mut refused, mut after_a_hold) = (0, 0);
     for turn in 0..2_000_u64 {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::Response;
 use tower::ServiceExt;
 
-use super::{Scripted, answer, get, held};
+use super::{ScriptedService, answer, get, held};
 use crate::client::{ObeyError, ObeyLayer};
 use crate::testing::TestClock;
 
@@ -20,7 +20,7 @@ fn seconds(seconds: u64) -> Option<Duration> {
 async fn after(answers: impl IntoIterator<Item = Response<()>>) -> Option<Duration> {
     let answers: Vec<_> = answers.into_iter().collect();
     let count = answers.len();
-    let service = Scripted::new(answers);
+    let service = ScriptedService::new(answers);
     let client = service.behind(&ObeyLayer::new().timer(TestClock::new()));
     for _ in 0..count {
         assert_eq!(held(&client, HERE).await, None);
@@ -78,7 +78,7 @@ async fn each_form_holds_for_as_long_as_it_says() {
 
 #[tokio::test]
 async fn what_is_left_is_a_budget() {
-    let service = Scripted::new([answer(200, &[("ratelimit", r#""a";r=3;t=60"#)])]);
+    let service = ScriptedService::new([answer(200, &[("ratelimit", r#""a";r=3;t=60"#)])]);
     let clock = TestClock::new();
     let client = service.behind(&ObeyLayer::new().timer(clock.clone()));
     // The responses after the first report nothing, so the first one determines the budget.
@@ -96,7 +96,7 @@ async fn what_is_left_is_a_budget() {
 #[tokio::test]
 async fn requests_in_flight_use_up_what_is_left() {
     let layer = ObeyLayer::new().timer(TestClock::new());
-    let client = Scripted::new([answer(200, &[("ratelimit", r#""a";r=2;t=60"#)])]).behind(&layer);
+    let client = ScriptedService::new([answer(200, &[("ratelimit", r#""a";r=2;t=60"#)])]).behind(&layer);
     assert_eq!(held(&client, HERE).await, None);
     // Two more, which the service does not answer.
     let silent = layer_over_silence(&layer);
@@ -110,9 +110,9 @@ async fn requests_in_flight_use_up_what_is_left() {
     assert_eq!(held(&client, HERE).await, seconds(60));
 }
 
-type Silence = tower::util::BoxCloneSyncService<http::Request<()>, Response<()>, std::convert::Infallible>;
+type SilentService = tower::util::BoxCloneSyncService<http::Request<()>, Response<()>, std::convert::Infallible>;
 
-fn layer_over_silence(layer: &ObeyLayer) -> crate::client::Obey<Silence> {
+fn layer_over_silence(layer: &ObeyLayer) -> crate::client::ObeyService<SilentService> {
     let silence = tower::service_fn(|_: http::Request<()>| std::future::pending());
     tower::Layer::layer(layer, tower::util::BoxCloneSyncService::new(silence))
 }
@@ -130,7 +130,7 @@ async fn nothing_shortens_what_a_refusal_asked_for() {
     let layer = ObeyLayer::new().timer(TestClock::new());
     let room = answer(200, &[("ratelimit", r#""a";r=9;t=1"#)]);
     let answers = [answer(429, &[("retry-after", "60")]), room, answer(429, &[("retry-after", "5")])];
-    let mut client = Scripted::new(answers).behind(&layer);
+    let mut client = ScriptedService::new(answers).behind(&layer);
     // All are sent before the refusal is received; the others are answered after it, and may be older than it.
     let sent = [call(&mut client).await, call(&mut client).await, call(&mut client).await];
     for sent in sent {
@@ -148,19 +148,19 @@ async fn call(client: &mut super::Client) -> crate::client::ObeyFuture<super::An
 async fn origins_do_not_hold_each_other_unless_a_key_joins_them() {
     let refused = || [answer(429, &[("retry-after", "60")])];
     let other = "http://b.example/";
-    let client = Scripted::new(refused()).behind(&ObeyLayer::new().timer(TestClock::new()));
+    let client = ScriptedService::new(refused()).behind(&ObeyLayer::new().timer(TestClock::new()));
     assert_eq!(held(&client, HERE).await, None);
     assert_eq!(held(&client, other).await, None);
     assert_eq!(held(&client, HERE).await, seconds(60));
 
     let layer = ObeyLayer::new().timer(TestClock::new()).key(|_| Some("all".to_owned()));
-    let client = Scripted::new(refused()).behind(&layer);
+    let client = ScriptedService::new(refused()).behind(&layer);
     assert_eq!(held(&client, HERE).await, None);
     assert_eq!(held(&client, other).await, seconds(60));
 
     for keyless in [None, Some("x".repeat(513))] {
         let layer = ObeyLayer::new().timer(TestClock::new()).key(move |_| keyless.clone());
-        let client = Scripted::new(refused()).behind(&layer);
+        let client = ScriptedService::new(refused()).behind(&layer);
         assert_eq!(held(&client, HERE).await, None);
         assert_eq!(held(&client, HERE).await, None);
         assert_eq!(layer.keys(), 0);
@@ -171,7 +171,7 @@ async fn origins_do_not_hold_each_other_unless_a_key_joins_them() {
 async fn a_spread_lengthens_by_up_to_a_tenth_and_never_shortens() {
     let mut found = Vec::new();
     for _ in 0..200 {
-        let service = Scripted::new([answer(429, &[("retry-after", "100")])]);
+        let service = ScriptedService::new([answer(429, &[("retry-after", "100")])]);
         let client = service.behind(&ObeyLayer::new().timer(TestClock::new()).spread(200));
         assert_eq!(held(&client, HERE).await, None);
         found.push(held(&client, HERE).await.unwrap());
@@ -181,7 +181,7 @@ async fn a_spread_lengthens_by_up_to_a_tenth_and_never_shortens() {
     found.dedup();
     assert!(found.len() > 100, "clients are spread: {found:?}");
     let longest = ObeyLayer::new().timer(TestClock::new()).spread(10).at_most(Duration::from_secs(100));
-    let client = Scripted::new([answer(429, &[("retry-after", "100")])]).behind(&longest);
+    let client = ScriptedService::new([answer(429, &[("retry-after", "100")])]).behind(&longest);
     assert_eq!(held(&client, HERE).await, None);
     assert_eq!(held(&client, HERE).await, seconds(100));
 }

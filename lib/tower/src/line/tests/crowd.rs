@@ -9,29 +9,29 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 
-type Task = (Pin<Box<dyn Future<Output = ()>>>, Arc<Bell>);
+type Task = (Pin<Box<dyn Future<Output = ()>>>, Arc<CountingWaker>);
 
 #[derive(Default)]
 pub(super) struct Crowd {
     tasks: Vec<Option<Task>>,
-    woken: Arc<Woken>,
+    woken: Arc<WakeQueue>,
     /// How often a request was run.
     pub(super) runs: usize,
 }
 
 #[derive(Default)]
-struct Woken {
+struct WakeQueue {
     order: Mutex<VecDeque<usize>>,
     times: AtomicUsize,
 }
 
-struct Bell {
+struct CountingWaker {
     id: usize,
     rung: AtomicBool,
-    woken: Arc<Woken>,
+    woken: Arc<WakeQueue>,
 }
 
-impl Wake for Bell {
+impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
         self.woken.times.fetch_add(1, Ordering::Relaxed);
         if !self.rung.swap(true, Ordering::Relaxed) {
@@ -44,7 +44,7 @@ impl Crowd {
     /// Adds a request without running it; requests are numbered from 0.
     pub(super) fn add(&mut self, task: impl Future<Output = ()> + 'static) -> usize {
         let id = self.tasks.len();
-        let bell = Arc::new(Bell { id, rung: AtomicBool::new(true), woken: self.woken.clone() });
+        let bell = Arc::new(CountingWaker { id, rung: AtomicBool::new(true), woken: self.woken.clone() });
         self.tasks.push(Some((Box::pin(task), bell)));
         self.woken.order.lock().unwrap().push_back(id);
         id

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tollgate_kernel::{Micros, Timestamp, Wait};
 
-use super::super::queue::Queue;
-use super::super::{Ask, Line};
-use super::scene::{Fate, Scene};
+use super::super::queue::LineQueue;
+use super::super::{LineQuestion, WaitLine};
+use super::scene::{ModelOutcome, Scene};
 
 fn scene(policy: &str, longest: u64) -> Scene {
-    Scene::new(policy, Line::new(Duration::from_micros(longest)))
+    Scene::new(policy, WaitLine::new(Duration::from_micros(longest)))
 }
 
 #[test]
@@ -17,11 +17,11 @@ fn a_request_that_fits_at_its_deadline_passes_and_one_microsecond_later_is_refus
     let mut exact = scene("1/s", 1_000_000);
     exact.crowd_in("alice", 2);
     exact.finish(1);
-    assert_eq!(exact.fates(), [(0, Fate::Passed, 0), (1, Fate::Passed, 1_000_000)]);
+    assert_eq!(exact.fates(), [(0, ModelOutcome::Passed, 0), (1, ModelOutcome::Passed, 1_000_000)]);
 
     let mut short = scene("1/s", 999_999);
     short.crowd_in("alice", 2);
-    assert_eq!(short.fates(), [(0, Fate::Passed, 0), (1, Fate::Refused, 0)]);
+    assert_eq!(short.fates(), [(0, ModelOutcome::Passed, 0), (1, ModelOutcome::Refused, 0)]);
     let told = short.end(1).unwrap().decision.retry_after;
     assert_eq!(told, Wait::After(Micros::from_secs(1)));
     assert_eq!((short.line.waiting(), short.clock.sleeping()), (0, 0));
@@ -30,14 +30,16 @@ fn a_request_that_fits_at_its_deadline_passes_and_one_microsecond_later_is_refus
 /// The third of three arrives after 0.4 s, and fits after 2 s: it needs 1.6 s.
 #[test]
 fn the_deadline_of_one_behind_counts_from_when_it_came() {
-    for (longest, fate, at) in [(1_600_000, Fate::Passed, 2_000_000), (1_599_999, Fate::Refused, 1_000_000)] {
+    for (longest, fate, at) in
+        [(1_600_000, ModelOutcome::Passed, 2_000_000), (1_599_999, ModelOutcome::Refused, 1_000_000)]
+    {
         let mut scene = scene("1/s", longest);
         scene.crowd_in("alice", 2);
         scene.advance(Micros::new(400_000));
         scene.crowd_in("alice", 1);
         assert_eq!(scene.line.waiting(), 2);
         scene.finish(2);
-        assert_eq!(scene.fates(), [(0, Fate::Passed, 0), (1, Fate::Passed, 1_000_000), (2, fate, at)]);
+        assert_eq!(scene.fates(), [(0, ModelOutcome::Passed, 0), (1, ModelOutcome::Passed, 1_000_000), (2, fate, at)]);
     }
 }
 
@@ -52,10 +54,10 @@ fn when_the_head_gives_up_the_next_is_asked_with_a_later_deadline() {
     assert_eq!(scene.line.waiting(), 3);
     scene.finish(2);
     let fates = [
-        (0, Fate::Passed, 0),
-        (1, Fate::Passed, 1_000_000),
-        (2, Fate::Refused, 1_000_000),
-        (3, Fate::Passed, 2_000_000),
+        (0, ModelOutcome::Passed, 0),
+        (1, ModelOutcome::Passed, 1_000_000),
+        (2, ModelOutcome::Refused, 1_000_000),
+        (3, ModelOutcome::Passed, 2_000_000),
     ];
     assert_eq!(scene.fates(), fates);
     assert_eq!(scene.end(2).unwrap().decision.retry_after, Wait::After(Micros::from_secs(1)));
@@ -66,7 +68,7 @@ fn who_never_fits_is_refused_at_once_and_the_next_goes_on() {
     let mut scene = scene("2/s", 5_000_000);
     scene.come("alice", 3);
     scene.crowd.run();
-    assert_eq!(scene.fates(), [(0, Fate::Refused, 0)]);
+    assert_eq!(scene.fates(), [(0, ModelOutcome::Refused, 0)]);
     assert_eq!(scene.end(0).unwrap().decision.retry_after, Wait::Never);
     scene.crowd_in("alice", 3);
     scene.come("alice", 3);
@@ -75,7 +77,11 @@ fn who_never_fits_is_refused_at_once_and_the_next_goes_on() {
     scene.finish(2);
     assert_eq!(
         scene.fates()[3..],
-        [(3, Fate::Passed, 1_000_000), (4, Fate::Refused, 1_000_000), (5, Fate::Passed, 1_000_000)]
+        [
+            (3, ModelOutcome::Passed, 1_000_000),
+            (4, ModelOutcome::Refused, 1_000_000),
+            (5, ModelOutcome::Passed, 1_000_000)
+        ]
     );
 }
 
@@ -89,9 +95,9 @@ fn a_dear_request_at_the_head_is_not_overtaken_by_a_cheap_one() {
     scene.crowd.run();
     scene.come("alice", 1);
     scene.crowd.run();
-    assert_eq!(scene.fates(), [(0, Fate::Passed, 0)]);
+    assert_eq!(scene.fates(), [(0, ModelOutcome::Passed, 0)]);
     scene.finish(2);
-    assert_eq!(scene.fates()[1..], [(1, Fate::Passed, 1_000_000), (2, Fate::Passed, 1_000_000)]);
+    assert_eq!(scene.fates()[1..], [(1, ModelOutcome::Passed, 1_000_000), (2, ModelOutcome::Passed, 1_000_000)]);
 }
 
 /// The machine was suspended, or a timer is late: requests that fit when they are woken pass, and the others are
@@ -103,8 +109,8 @@ fn a_clock_that_jumps_far_beyond_all_deadlines_leaves_nobody() {
     scene.advance(Micros::from_secs(3_600));
     scene.finish(0);
     let fates = scene.fates();
-    assert!(fates[100..200].iter().all(|(_, fate, _)| *fate == Fate::Passed));
-    assert!(fates[200..].iter().all(|(_, fate, _)| *fate == Fate::Refused));
+    assert!(fates[100..200].iter().all(|(_, fate, _)| *fate == ModelOutcome::Passed));
+    assert!(fates[200..].iter().all(|(_, fate, _)| *fate == ModelOutcome::Refused));
     assert!(fates.iter().map(|(id, ..)| *id).eq(0..1_000));
 }
 
@@ -112,15 +118,18 @@ fn a_clock_that_jumps_far_beyond_all_deadlines_leaves_nobody() {
 fn with_no_time_to_wait_the_line_refuses_as_a_gate_does() {
     let mut scene = scene("1/s", 0);
     scene.crowd_in("alice", 3);
-    assert_eq!(scene.fates(), [(0, Fate::Passed, 0), (1, Fate::Refused, 0), (2, Fate::Refused, 0)]);
-    assert_eq!(*scene.asks.borrow(), [(0, Ask::Charge), (1, Ask::Charge), (2, Ask::Charge)]);
+    assert_eq!(
+        scene.fates(),
+        [(0, ModelOutcome::Passed, 0), (1, ModelOutcome::Refused, 0), (2, ModelOutcome::Refused, 0)]
+    );
+    assert_eq!(*scene.asks.borrow(), [(0, LineQuestion::Charge), (1, LineQuestion::Charge), (2, LineQuestion::Charge)]);
 }
 
 /// The order of a line is that of its deadlines, even if a timer goes back.
 #[test]
 fn a_clock_that_goes_back_does_not_change_the_order_of_deadlines() {
     let at = Timestamp::saturating;
-    let mut queue = Queue::default();
+    let mut queue = LineQueue::default();
     let (first, _) = queue.join(b"alice", at(30), 10, 10).unwrap();
     let (second, _) = queue.join(b"alice", at(20), 10, 10).unwrap();
     let (third, _) = queue.join(b"alice", at(40), 10, 10).unwrap();

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tollgate_kernel::Micros;
 
-use super::super::{Ask, Line};
-use super::scene::{Fate, Scene};
+use super::super::{LineQuestion, WaitLine};
+use super::scene::{ModelOutcome, Scene};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
 fn every_key_has_its_own_pace() {
-    let mut scene = Scene::new("10/s", Line::new(HOUR));
+    let mut scene = Scene::new("10/s", WaitLine::new(HOUR));
     // Key after key, so that a request that waited for other keys would be late.
     let keys: Vec<String> = (0..100).map(|key| format!("client-{key}")).collect();
     for (index, key) in keys.iter().enumerate() {
@@ -29,18 +29,19 @@ fn every_key_has_its_own_pace() {
 
 #[test]
 fn a_flood_of_one_key_does_not_keep_another_out() {
-    let mut scene = Scene::new("1/s", Line::new(HOUR).most(100));
+    let mut scene = Scene::new("1/s", WaitLine::new(HOUR).most(100));
     scene.crowd_in("flood", 301);
     assert_eq!((scene.line.waiting(), scene.line.keys()), (100, 1));
-    let full: Vec<usize> = scene.ends.borrow().iter().filter(|end| end.fate == Fate::Full).map(|end| end.id).collect();
+    let full: Vec<usize> =
+        scene.ends.borrow().iter().filter(|end| end.fate == ModelOutcome::Full).map(|end| end.id).collect();
     assert!(full.iter().copied().eq(101..301), "the flood's own later requests find no place");
-    assert_eq!(scene.asks.borrow().iter().filter(|(_, ask)| *ask == Ask::Look).count(), 200);
+    assert_eq!(scene.asks.borrow().iter().filter(|(_, ask)| *ask == LineQuestion::Look).count(), 200);
 
     scene.crowd_in("bob", 3);
     assert_eq!((scene.line.waiting(), scene.line.keys()), (100, 2));
-    assert_eq!(scene.end(301).unwrap().fate, Fate::Passed);
+    assert_eq!(scene.end(301).unwrap().fate, ModelOutcome::Passed);
     // Two of bob's requests wait, in the places of the flood's last two.
-    assert_eq!([scene.end(100).unwrap().fate, scene.end(99).unwrap().fate], [Fate::Full, Fate::Full]);
+    assert_eq!([scene.end(100).unwrap().fate, scene.end(99).unwrap().fate], [ModelOutcome::Full, ModelOutcome::Full]);
     assert!(scene.end(98).is_none());
     scene.finish(200);
     assert_eq!(scene.end(302).unwrap().at, 1_000_000);
@@ -51,7 +52,7 @@ fn a_flood_of_one_key_does_not_keep_another_out() {
 /// Two floods share the places, and do not displace each other for ever.
 #[test]
 fn two_floods_end_up_with_half_each() {
-    let mut scene = Scene::new("1/s", Line::new(HOUR).most(10));
+    let mut scene = Scene::new("1/s", WaitLine::new(HOUR).most(10));
     scene.crowd_in("flood", 50);
     scene.crowd_in("other", 50);
     let lengths = |scene: &Scene| {
@@ -63,7 +64,7 @@ fn two_floods_end_up_with_half_each() {
     scene.crowd_in("flood", 5);
     scene.crowd_in("other", 5);
     let ends = scene.ends.borrow()[before..].to_vec();
-    assert!(ends.iter().all(|end| end.fate == Fate::Full && end.id >= 100), "{ends:?}");
+    assert!(ends.iter().all(|end| end.fate == ModelOutcome::Full && end.id >= 100), "{ends:?}");
     // Ten keys have one place each; an eleventh finds none.
     for key in ["c", "d", "e", "f", "g", "h", "i", "j"] {
         scene.crowd_in(key, 2);
@@ -72,17 +73,17 @@ fn two_floods_end_up_with_half_each() {
     scene.crowd_in("k", 2);
     assert_eq!((scene.line.waiting(), scene.line.keys()), (10, 10));
     let last = scene.ends.borrow().last().copied().unwrap();
-    assert_eq!((last.fate, last.decision.allowed), (Fate::Full, false));
+    assert_eq!((last.fate, last.decision.allowed), (ModelOutcome::Full, false));
     scene.finish(20);
 }
 
 #[test]
 fn a_key_has_no_more_waiters_than_it_may() {
-    let mut scene = Scene::new("1/s", Line::new(HOUR).most_a_key(3).most(100));
+    let mut scene = Scene::new("1/s", WaitLine::new(HOUR).most_a_key(3).most(100));
     scene.crowd_in("alice", 10);
     scene.crowd_in("bob", 2);
     assert_eq!((scene.line.waiting(), scene.line.keys()), (4, 2));
-    let full = scene.ends.borrow().iter().filter(|end| end.fate == Fate::Full).count();
+    let full = scene.ends.borrow().iter().filter(|end| end.fate == ModelOutcome::Full).count();
     assert_eq!(full, 6);
     scene.finish(10);
 }
@@ -90,18 +91,18 @@ fn a_key_has_no_more_waiters_than_it_may() {
 /// A line without places refuses like a gate, with the answer that the gate gave.
 #[test]
 fn a_line_without_places_has_nobody_wait() {
-    for line in [Line::new(HOUR).most(0), Line::new(HOUR).most_a_key(0)] {
+    for line in [WaitLine::new(HOUR).most(0), WaitLine::new(HOUR).most_a_key(0)] {
         let mut scene = Scene::new("1/s", line);
         scene.crowd_in("alice", 2);
-        assert_eq!(scene.fates(), [(0, Fate::Passed, 0), (1, Fate::Full, 0)]);
-        assert_eq!(*scene.asks.borrow(), [(0, Ask::Charge), (1, Ask::Charge)]);
+        assert_eq!(scene.fates(), [(0, ModelOutcome::Passed, 0), (1, ModelOutcome::Full, 0)]);
+        assert_eq!(*scene.asks.borrow(), [(0, LineQuestion::Charge), (1, LineQuestion::Charge)]);
     }
 }
 
 /// Dropped after it was displaced but before it ran: its place belongs to another request by then.
 #[test]
 fn a_place_that_was_taken_is_not_given_up_twice() {
-    let mut scene = Scene::new("1/s", Line::new(HOUR).most(3));
+    let mut scene = Scene::new("1/s", WaitLine::new(HOUR).most(3));
     scene.crowd_in("flood", 4);
     scene.crowd_in("bob", 1);
     scene.come("bob", 1);
@@ -109,5 +110,5 @@ fn a_place_that_was_taken_is_not_given_up_twice() {
     scene.crowd.run();
     assert_eq!((scene.line.waiting(), scene.line.keys()), (3, 2));
     scene.finish(10);
-    assert!([1, 2, 5].iter().all(|id| scene.end(*id).unwrap().fate == Fate::Passed));
+    assert!([1, 2, 5].iter().all(|id| scene.end(*id).unwrap().fate == ModelOutcome::Passed));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use allocation_counter::measure;
 use tollgate_kernel::{Micros, Wait};
 
-use super::super::{Ask, Asked, Line, Waited};
+use super::super::{LineAnswer, LineOutcome, LineQuestion, WaitLine};
 use super::scene::Scene;
 use crate::testing::TestClock;
 
@@ -17,7 +17,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 struct Answer(Option<Wait>);
 
-impl Asked for Answer {
+impl LineAnswer for Answer {
     fn wait(&self) -> Option<Wait> {
         self.0
     }
@@ -26,15 +26,15 @@ impl Asked for Answer {
 #[test]
 fn a_request_that_fits_at_once_allocates_nothing_and_starts_no_timer() {
     let clock = TestClock::new();
-    let line = Line::new(HOUR).timer(clock.clone());
+    let line = WaitLine::new(HOUR).timer(clock.clone());
     let pass = || {
         let waiting = pin!(line.wait(b"alice", |_| std::future::ready(Ok::<_, ()>(Answer(None)))));
         let done = waiting.poll(&mut Context::from_waker(Waker::noop()));
-        assert!(matches!(done, Poll::Ready(Ok(Waited::Passed(_)))));
+        assert!(matches!(done, Poll::Ready(Ok(LineOutcome::Passed(_)))));
     };
     assert_eq!(measure(pass).count_total, 0);
     // Requests that wait under other keys change nothing.
-    let busy = |_: Ask| std::future::ready(Ok::<_, ()>(Answer(Some(Wait::After(Micros::from_secs(1))))));
+    let busy = |_: LineQuestion| std::future::ready(Ok::<_, ()>(Answer(Some(Wait::After(Micros::from_secs(1))))));
     let mut other = pin!(line.wait(b"bob", busy));
     assert!(other.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert_eq!((line.waiting(), clock.sleeping()), (1, 1));
@@ -44,7 +44,7 @@ fn a_request_that_fits_at_once_allocates_nothing_and_starts_no_timer() {
 
 /// Returns the bytes that the line itself holds for its waiters, without the requests, which exist anyway.
 fn held(keys: usize, key_bytes: usize) -> u64 {
-    let mut scene = Scene::new("1/s", Line::new(HOUR));
+    let mut scene = Scene::new("1/s", WaitLine::new(HOUR));
     let key = |index: usize| format!("{:0key_bytes$}", index % keys);
     for index in 0..keys {
         assert!(scene.gate.check(key(index)).unwrap().allowed);
@@ -68,9 +68,9 @@ fn a_waiter_costs_less_than_256_bytes_and_a_key_its_own_length_more() {
 #[test]
 fn all_memory_is_back_when_all_have_left() {
     let clock = TestClock::new();
-    let line = Line::new(HOUR).timer(clock.clone());
+    let line = WaitLine::new(HOUR).timer(clock.clone());
     let kept = measure(|| {
-        let busy = |_: Ask| std::future::ready(Ok::<_, ()>(Answer(Some(Wait::After(Micros::from_secs(1))))));
+        let busy = |_: LineQuestion| std::future::ready(Ok::<_, ()>(Answer(Some(Wait::After(Micros::from_secs(1))))));
         let keys: Vec<String> = (0..WAITERS).map(|index| format!("client-{}", index % 5_000)).collect();
         let mut crowd: Vec<_> = keys.iter().map(|key| Box::pin(line.wait(key.as_bytes(), busy))).collect();
         let mut context = Context::from_waker(Waker::noop());
@@ -84,7 +84,7 @@ fn all_memory_is_back_when_all_have_left() {
 /// One timer, and one wake for each turn: neither requests that pass nor those that leave wake the rest.
 #[test]
 fn passing_the_head_on_wakes_one() {
-    let mut scene = Scene::new("100/s gcra burst=1", Line::new(HOUR));
+    let mut scene = Scene::new("100/s gcra burst=1", WaitLine::new(HOUR));
     scene.crowd_in("alice", WAITERS);
     assert_eq!((scene.crowd.wakes(), scene.crowd.runs, scene.clock.sleeping()), (0, WAITERS, 1));
     let ids = scene.crowd.there();

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, VecDeque};
 use tollgate::Gate;
 use tollgate_kernel::Wait;
 
-use super::scene::Fate;
+use super::scene::ModelOutcome;
 
 pub(super) struct Model {
     pub(super) gate: Gate,
     pub(super) longest: u64,
     pub(super) most: usize,
     pub(super) most_a_key: usize,
-    pub(super) rows: BTreeMap<String, VecDeque<Waiting>>,
+    pub(super) rows: BTreeMap<String, VecDeque<ModelWaiter>>,
     /// The result of each request, and its time.
-    pub(super) ends: BTreeMap<usize, (Fate, u64)>,
+    pub(super) ends: BTreeMap<usize, (ModelOutcome, u64)>,
 }
 
-pub(super) struct Waiting {
+pub(super) struct ModelWaiter {
     pub(super) id: usize,
     pub(super) cost: u64,
     until: u64,
@@ -31,28 +31,29 @@ impl Model {
         let mut wakes = None;
         if !self.rows.contains_key(key) {
             match self.ask(key, cost) {
-                None => return self.end(id, Fate::Passed, now),
+                None => return self.end(id, ModelOutcome::Passed, now),
                 Some(Wait::After(span)) if span.get() <= self.longest => wakes = Some(now + span.get().max(1)),
-                Some(_) => return self.end(id, Fate::Refused, now),
+                Some(_) => return self.end(id, ModelOutcome::Refused, now),
             }
         }
         let length = self.rows.get(key).map_or(0, VecDeque::len);
         let longest = self.rows.values().map(VecDeque::len).max().unwrap_or(0);
         let full = self.waiting() >= self.most;
         if length >= self.most_a_key || full && length + 1 >= longest {
-            return self.end(id, Fate::Full, now);
+            return self.end(id, ModelOutcome::Full, now);
         }
-        let last = |row: &VecDeque<Waiting>| row.back().filter(|_| full && row.len() == longest).map(|last| last.id);
+        let last =
+            |row: &VecDeque<ModelWaiter>| row.back().filter(|_| full && row.len() == longest).map(|last| last.id);
         let losers = self.rows.values().filter_map(last).collect();
         let row = self.rows.entry(key.to_owned()).or_default();
-        row.push_back(Waiting { id, cost, until: now + self.longest, wakes });
+        row.push_back(ModelWaiter { id, cost, until: now + self.longest, wakes });
         losers
     }
 
     /// Records that this request was displaced.
     pub(super) fn lose(&mut self, id: usize, now: u64) {
         self.leave(id, now);
-        self.end(id, Fate::Full, now);
+        self.end(id, ModelOutcome::Full, now);
     }
 
     /// Records that this request was cancelled.
@@ -70,12 +71,12 @@ impl Model {
                     break;
                 }
                 let fate = match self.ask(&key, cost) {
-                    None => Fate::Passed,
+                    None => ModelOutcome::Passed,
                     Some(Wait::After(span)) if now + span.get() <= until => {
                         self.rows.get_mut(&key).unwrap()[0].wakes = Some(now + span.get().max(1));
                         break;
                     }
-                    Some(_) => Fate::Refused,
+                    Some(_) => ModelOutcome::Refused,
                 };
                 self.rows.get_mut(&key).unwrap().pop_front();
                 self.end(id, fate, now);
@@ -93,7 +94,7 @@ impl Model {
         (!decision.allowed).then_some(decision.retry_after)
     }
 
-    fn end(&mut self, id: usize, fate: Fate, now: u64) -> Vec<usize> {
+    fn end(&mut self, id: usize, fate: ModelOutcome, now: u64) -> Vec<usize> {
         assert!(self.ends.insert(id, (fate, now)).is_none(), "{id} ended twice");
         Vec::new()
     }

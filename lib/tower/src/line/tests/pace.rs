@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use tollgate_kernel::Micros;
+use tollgate_random::Rng;
 
-use super::super::{Ask, Line};
-use super::Random;
-use super::scene::{Fate, Scene};
+use super::super::{LineQuestion, WaitLine};
+use super::scene::{ModelOutcome, Scene};
 
 const WAITERS: usize = 10_000;
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn scene(policy: &str) -> Scene {
-    Scene::new(policy, Line::new(HOUR))
+    Scene::new(policy, WaitLine::new(HOUR))
 }
 
 /// Asserts that these requests passed, in the order of their arrival, at these times.
 fn assert_passed(scene: &Scene, ids: impl Iterator<Item = usize>, at: impl Fn(usize) -> u64) {
-    let expected: Vec<_> = ids.enumerate().map(|(index, id)| (id, Fate::Passed, at(index))).collect();
+    let expected: Vec<_> = ids.enumerate().map(|(index, id)| (id, ModelOutcome::Passed, at(index))).collect();
     let fates = scene.fates();
     let wrong = fates.iter().zip(&expected).position(|(is, should)| is != should);
     assert_eq!(wrong.map(|index| (fates[index], expected[index])), None);
@@ -56,8 +56,8 @@ fn under_a_sliding_limit_a_hundred_pass_each_second() {
 #[test]
 fn requests_that_come_one_by_one_pass_at_the_first_moment_they_fit() {
     let mut scene = scene("100/s");
-    let mut random = Random(7);
-    let mut came: Vec<u64> = (0..WAITERS).map(|_| random.next() % 50_000_000).collect();
+    let mut rng = Rng::new(7);
+    let mut came: Vec<u64> = (0..WAITERS).map(|_| rng.below(50_000_000)).collect();
     came.sort_unstable();
     let mut now = 0;
     for at in &came {
@@ -89,14 +89,14 @@ fn who_leaves_is_neither_charged_nor_waited_for() {
         (0..steps).for_each(|_| assert!(scene.step()));
         let passed = scene.fates().len();
         let mut waiting = scene.crowd.there();
-        let (mut random, mut left) = (Random(3), waiting.len() / 2);
+        let (mut rng, mut left) = (Rng::new(3), waiting.len() / 2);
         let asked_before = scene.asks.borrow().len();
         let mut index = 0;
         while left > 0 {
             assert!(scene.crowd.cancel(waiting.remove(index)));
             scene.crowd.run();
             left -= 1;
-            index = random.below(waiting.len());
+            index = rng.index(waiting.len());
         }
         assert_eq!(scene.line.waiting(), waiting.len());
         // No request behind the head was asked about. When a head left, the next asked and got the same wait.
@@ -105,6 +105,6 @@ fn who_leaves_is_neither_charged_nor_waited_for() {
         scene.finish(WAITERS);
         let pace = |index: usize| if steps == 30 { (index / 100) as u64 * 1_000_000 } else { index as u64 * 10_000 };
         assert_passed(&scene, (0..passed).chain(waiting.iter().copied()), pace);
-        assert!(scene.asks.borrow().iter().all(|(_, ask)| *ask == Ask::Charge));
+        assert!(scene.asks.borrow().iter().all(|(_, ask)| *ask == LineQuestion::Charge));
     }
 }

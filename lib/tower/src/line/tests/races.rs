@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tollgate_kernel::Micros;
+use tollgate_random::Rng;
 
-use super::super::{Ask, Asked, Line, Waited};
-use super::Random;
-use super::scene::Fate;
-use super::slow::{Answer, Desk};
+use super::super::{LineAnswer, LineOutcome, LineQuestion, WaitLine};
+use super::scene::ModelOutcome;
+use super::slow::{Answer, SlowStore};
 use crate::testing::TestClock;
 
 const KEYS: [&str; 3] = ["alice", "bob", "carol"];
 
 /// Answers the question at this index by the gate, as of now.
-fn answer(desk: &mut Desk, gate: &tollgate::Gate, keys: &[&'static str], index: usize) {
-    let (id, ask) = desk.asked.borrow().get(index).map(|(id, ask, _)| (*id, *ask)).unwrap();
+fn answer(store: &mut SlowStore, gate: &tollgate::Gate, keys: &[&'static str], index: usize) {
+    let (id, ask) = store.asked.borrow().get(index).map(|(id, ask, _)| (*id, *ask)).unwrap();
     let question = gate.ask(keys[id]);
     let decision = match ask {
-        Ask::Charge => question.check().unwrap(),
-        Ask::Look => question.peek().unwrap(),
+        LineQuestion::Charge => question.check().unwrap(),
+        LineQuestion::Look => question.peek().unwrap(),
     };
-    desk.answer(id, Ok(Answer(decision.wait())));
+    store.answer(id, Ok(Answer(decision.wait())));
 }
 
 /// A request that left while its answer was pending may have been charged in vain, which is the store's concern;
@@ -31,53 +31,55 @@ fn answer(desk: &mut Desk, gate: &tollgate::Gate, keys: &[&'static str], index: 
 #[test]
 fn with_slow_answers_only_the_head_is_asked_for_and_all_come_to_an_end() {
     for seed in 0..300 {
-        let mut random = Random(seed);
-        let mut desk = Desk::new(Line::new(Duration::from_millis(700)).most(2 + random.below(12)));
-        let gate = desk.clock.gate("5/s").unwrap();
+        let mut rng = Rng::new(seed);
+        let mut store = SlowStore::new(WaitLine::new(Duration::from_millis(700)).most(2 + rng.index(12)));
+        let gate = store.clock.gate("5/s").unwrap();
         let (mut keys, mut newcomers) = (Vec::new(), BTreeSet::new());
         for step in 0..300 {
-            let asked = desk.asked.borrow().len();
-            match random.below(8) {
+            let asked = store.asked.borrow().len();
+            match rng.below(8) {
                 0..3 => {
-                    let key = KEYS[random.below(3)];
+                    let key = rng.pick(&KEYS);
                     keys.push(key);
-                    let id = desk.come(key);
-                    if desk.asked.borrow().iter().any(|(who, ..)| *who == id) {
+                    let id = store.come(key);
+                    if store.asked.borrow().iter().any(|(who, ..)| *who == id) {
                         newcomers.insert(id);
                     }
                 }
                 3..6 if asked > 0 => {
-                    let index = random.below(asked);
-                    newcomers.remove(&desk.asked.borrow()[index].0);
-                    answer(&mut desk, &gate, &keys, index);
+                    let index = rng.index(asked);
+                    newcomers.remove(&store.asked.borrow()[index].0);
+                    answer(&mut store, &gate, &keys, index);
                 }
-                6 if !desk.crowd.there().is_empty() => {
-                    let there = desk.crowd.there();
-                    desk.crowd.cancel(there[random.below(there.len())]);
-                    desk.asked.borrow_mut().retain(|(_, _, answer)| !answer.is_closed());
-                    desk.crowd.run();
+                6 if !store.crowd.there().is_empty() => {
+                    let there = store.crowd.there();
+                    store.crowd.cancel(there[rng.index(there.len())]);
+                    store.asked.borrow_mut().retain(|(_, _, answer)| !answer.is_closed());
+                    store.crowd.run();
                 }
-                _ => desk.advance(random.next() % 200_000),
+                _ => store.advance(rng.below(200_000)),
             }
             for key in KEYS {
-                let asked = desk.asked.borrow();
-                let of_key = asked.iter().filter(|(id, ask, _)| *ask == Ask::Charge && keys[*id] == key);
+                let asked = store.asked.borrow();
+                let of_key = asked.iter().filter(|(id, ask, _)| *ask == LineQuestion::Charge && keys[*id] == key);
                 let heads = of_key.filter(|(id, ..)| !newcomers.contains(id)).count();
                 assert!(heads <= 1, "seed {seed}, step {step}: {heads} of {key} are asked for");
             }
-            assert!(desk.clock.sleeping() <= KEYS.len(), "seed {seed}, step {step}");
+            assert!(store.clock.sleeping() <= KEYS.len(), "seed {seed}, step {step}");
         }
         for _ in 0..10_000 {
-            let asked = desk.asked.borrow().len();
+            let asked = store.asked.borrow().len();
             match asked {
-                0 if desk.crowd.there().is_empty() => break,
-                0 => desk.advance(desk.clock.next_wake().unwrap_or_else(|| panic!("seed {seed}: nobody moves")).get()),
-                _ => answer(&mut desk, &gate, &keys, random.below(asked)),
+                0 if store.crowd.there().is_empty() => break,
+                0 => {
+                    store.advance(store.clock.next_wake().unwrap_or_else(|| panic!("seed {seed}: nobody moves")).get())
+                }
+                _ => answer(&mut store, &gate, &keys, rng.index(asked)),
             }
         }
-        assert_eq!((desk.line.waiting(), desk.line.keys(), desk.clock.sleeping()), (0, 0, 0), "seed {seed}");
-        let ends = desk.ends.borrow();
-        assert!(ends.iter().any(|(_, fate, _)| *fate == Some(Fate::Passed)), "seed {seed}");
+        assert_eq!((store.line.waiting(), store.line.keys(), store.clock.sleeping()), (0, 0, 0), "seed {seed}");
+        let ends = store.ends.borrow();
+        assert!(ends.iter().any(|(_, fate, _)| *fate == Some(ModelOutcome::Passed)), "seed {seed}");
     }
 }
 
@@ -87,10 +89,10 @@ fn on_many_threads_no_wake_is_lost() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
     let clock = TestClock::new();
     let gate = Arc::new(clock.gate("10/s").unwrap());
-    let line = Line::new(Duration::from_secs(3_600)).timer(clock.clone());
+    let line = WaitLine::new(Duration::from_secs(3_600)).timer(clock.clone());
     let passed = Arc::new(AtomicUsize::new(0));
     runtime.block_on(async {
-        let mut random = Random(11);
+        let mut rng = Rng::new(11);
         let mut tasks = Vec::new();
         for number in 0..4_000 {
             let (gate, line, passed) = (gate.clone(), line.clone(), passed.clone());
@@ -103,11 +105,11 @@ fn on_many_threads_no_wake_is_lost() {
                         decision
                     }
                 });
-                assert!(matches!(waited.await, Ok(Waited::Passed(_))));
+                assert!(matches!(waited.await, Ok(LineOutcome::Passed(_))));
                 passed.fetch_add(1, Ordering::Relaxed);
             }));
             if number % 3 == 0 {
-                tasks[random.below(tasks.len())].abort();
+                tasks[rng.index(tasks.len())].abort();
             }
         }
         // The clock moves only to where a head wakes, and not to the far deadlines that heads watch while they ask.

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tollgate_kernel::{Clock, Micros};
+use tollgate_random::Rng;
 
-use super::super::Line;
-use super::Random;
+use super::super::WaitLine;
 use super::model::Model;
-use super::scene::{Fate, Scene};
+use super::scene::{ModelOutcome, Scene};
 
 const POLICIES: [&str; 4] = ["3/s", "5/s gcra burst=2", "4/s, 20/min", "2/s fixed"];
 const KEYS: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-struct Pair {
+struct ScenePair {
     scene: Scene,
     model: Model,
     seed: u64,
 }
 
-impl Pair {
-    fn new(seed: u64, random: &mut Random) -> Self {
-        let policy = POLICIES[random.below(POLICIES.len())];
-        let longest = [400_000, 1_000_000, 2_500_000, 60_000_000][random.below(4)];
-        let (most, most_a_key) = (1 + random.below(20), 1 + random.below(20));
-        let line = Line::new(Duration::from_micros(longest)).most(most).most_a_key(most_a_key);
+impl ScenePair {
+    fn new(seed: u64, rng: &mut Rng) -> Self {
+        let policy = rng.pick(&POLICIES);
+        let longest = rng.pick(&[400_000, 1_000_000, 2_500_000, 60_000_000]);
+        let (most, most_a_key) = (1 + rng.index(20), 1 + rng.index(20));
+        let line = WaitLine::new(Duration::from_micros(longest)).most(most).most_a_key(most_a_key);
         let scene = Scene::new(policy, line);
         let gate = scene.clock.gate(policy).unwrap();
         let model = Model { gate, longest, most, most_a_key, rows: BTreeMap::new(), ends: BTreeMap::new() };
@@ -35,35 +35,35 @@ impl Pair {
         Clock::now(&self.scene.clock).get() - 1_700_000_000_000_000
     }
 
-    fn come(&mut self, random: &mut Random) {
+    fn come(&mut self, rng: &mut Rng) {
         // The first key floods; few requests have a high cost, and some of them never fit.
-        let key = KEYS[random.below(KEYS.len()) * random.below(2)];
-        let cost = [1, 1, 1, 1, 2, 3][random.below(6)];
+        let key = KEYS[rng.index(KEYS.len()) * rng.index(2)];
+        let cost = rng.pick(&[1, 1, 1, 1, 2, 3]);
         let id = self.scene.come(key, cost);
         self.scene.crowd.run();
         let losers = self.model.come(id, key, cost, self.now());
         if !losers.is_empty() {
-            let lost = losers.iter().find(|id| self.scene.end(**id).is_some_and(|end| end.fate == Fate::Full));
+            let lost = losers.iter().find(|id| self.scene.end(**id).is_some_and(|end| end.fate == ModelOutcome::Full));
             let lost = *lost.unwrap_or_else(|| panic!("seed {}: none of {losers:?} lost its place", self.seed));
             self.model.lose(lost, self.now());
         }
     }
 
-    fn leave(&mut self, random: &mut Random) {
+    fn leave(&mut self, rng: &mut Rng) {
         let there = self.scene.crowd.there();
         if there.is_empty() {
             return;
         }
-        let id = there[random.below(there.len())];
+        let id = there[rng.index(there.len())];
         self.scene.crowd.cancel(id);
         self.scene.crowd.run();
         self.model.leave(id, self.now());
     }
 
-    fn advance(&mut self, random: &mut Random) {
+    fn advance(&mut self, rng: &mut Rng) {
         let next = self.scene.clock.next_wake().map_or(1, Micros::get);
-        let span = [1, next, next.saturating_sub(1), next + 1, random.next() % 1_000_000, random.next() % 5_000_000];
-        self.scene.advance(Micros::new(span[random.below(6)]));
+        let span = [1, next, next.saturating_sub(1), next + 1, rng.below(1_000_000), rng.below(5_000_000)];
+        self.scene.advance(Micros::new(rng.pick(&span)));
         self.model.tick(self.now());
     }
 
@@ -85,13 +85,13 @@ impl Pair {
 fn random_schedules_go_as_the_model_says() {
     let mut fates = BTreeMap::new();
     for seed in 0..300 {
-        let mut random = Random(seed);
-        let mut pair = Pair::new(seed, &mut random);
+        let mut rng = Rng::new(seed);
+        let mut pair = ScenePair::new(seed, &mut rng);
         for step in 0..400 {
-            match random.below(10) {
-                0..5 => pair.come(&mut random),
-                5 => pair.leave(&mut random),
-                _ => pair.advance(&mut random),
+            match rng.below(10) {
+                0..5 => pair.come(&mut rng),
+                5 => pair.leave(&mut rng),
+                _ => pair.advance(&mut rng),
             }
             pair.check(step);
         }
@@ -100,6 +100,9 @@ fn random_schedules_go_as_the_model_says() {
         pair.scene.finish(1_000);
     }
     // Every result occurred often; no request is late if answers take no time.
-    assert!([Fate::Passed, Fate::Refused, Fate::Full].iter().all(|fate| fates[fate] > 1_000), "{fates:?}");
-    assert!(!fates.contains_key(&Fate::Late));
+    assert!(
+        [ModelOutcome::Passed, ModelOutcome::Refused, ModelOutcome::Full].iter().all(|fate| fates[fate] > 1_000),
+        "{fates:?}"
+    );
+    assert!(!fates.contains_key(&ModelOutcome::Late));
 }

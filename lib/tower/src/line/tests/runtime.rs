@@ -6,13 +6,13 @@ use std::time::Duration;
 use tollgate::Gate;
 use tollgate_kernel::{Clock, Timestamp};
 
-use super::super::{Ask, Line, Waited};
+use super::super::{LineOutcome, LineQuestion, WaitLine};
 use crate::timer::{Timer, TokioTimer};
 
 /// The runtime's clock for the gate, some years after the epoch.
-struct Runtime(TokioTimer);
+struct RuntimeClock(TokioTimer);
 
-impl Clock for Runtime {
+impl Clock for RuntimeClock {
     fn now(&self) -> Timestamp {
         Timestamp::saturating(1_700_000_000_000_000 + self.0.now().get())
     }
@@ -21,17 +21,17 @@ impl Clock for Runtime {
 #[tokio::test(start_paused = true)]
 async fn waiters_pass_by_the_runtimes_timer() {
     let timer = TokioTimer::new();
-    let gate = Arc::new(Gate::builder().policy("100/s gcra burst=1").clock(Runtime(timer)).build().unwrap());
-    let line = Line::new(Duration::from_secs(3));
+    let gate = Arc::new(Gate::builder().policy("100/s gcra burst=1").clock(RuntimeClock(timer)).build().unwrap());
+    let line = WaitLine::new(Duration::from_secs(3));
     let mut tasks = Vec::new();
     for _ in 0..400 {
         let (gate, line) = (gate.clone(), line.clone());
         tasks.push(tokio::spawn(async move {
             let waited = line.wait(b"alice", async |ask| match ask {
-                Ask::Charge => gate.check("alice"),
-                Ask::Look => gate.peek("alice"),
+                LineQuestion::Charge => gate.check("alice"),
+                LineQuestion::Look => gate.peek("alice"),
             });
-            let passed = matches!(waited.await.unwrap(), Waited::Passed(_));
+            let passed = matches!(waited.await.unwrap(), LineOutcome::Passed(_));
             (passed, timer.now().get())
         }));
     }
@@ -51,7 +51,7 @@ async fn waiters_pass_by_the_runtimes_timer() {
 fn lines_and_their_futures_go_from_thread_to_thread() {
     fn goes<T: Send>(_: &T) {}
     fn shared<T: Sync>(_: &T) {}
-    let line = Line::new(Duration::from_secs(1));
+    let line = WaitLine::new(Duration::from_secs(1));
     shared(&line);
     goes(&line);
     let gate = Gate::memory("1/s").unwrap();

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use tollgate::Gate;
 use tollgate_kernel::{Clock, Decision, Micros, StoreError, Timestamp};
 
-use super::super::{Ask, Line, Waited};
+use super::super::{LineOutcome, LineQuestion, WaitLine};
 use super::crowd::Crowd;
 use crate::testing::TestClock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fate {
+pub(super) enum ModelOutcome {
     Passed,
     Refused,
     Full,
@@ -22,7 +22,7 @@ pub(super) enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) id: usize,
-    pub(super) fate: Fate,
+    pub(super) fate: ModelOutcome,
     /// Microseconds since the scene began.
     pub(super) at: u64,
     pub(super) decision: Decision,
@@ -31,17 +31,17 @@ pub(super) struct End {
 pub(super) struct Scene {
     pub(super) clock: TestClock,
     pub(super) gate: Rc<Gate>,
-    pub(super) line: Line,
+    pub(super) line: WaitLine,
     pub(super) crowd: Crowd,
     pub(super) ends: Rc<RefCell<Vec<End>>>,
     /// Which requests were asked about, and how.
-    pub(super) asks: Rc<RefCell<Vec<(usize, Ask)>>>,
+    pub(super) asks: Rc<RefCell<Vec<(usize, LineQuestion)>>>,
     began: Timestamp,
 }
 
 impl Scene {
     /// Creates a scene; the line uses the scene's clock.
-    pub(super) fn new(policy: &str, line: Line) -> Self {
+    pub(super) fn new(policy: &str, line: WaitLine) -> Self {
         let clock = TestClock::new();
         Self {
             gate: Rc::new(clock.gate(policy).unwrap()),
@@ -64,8 +64,8 @@ impl Scene {
                 asks.borrow_mut().push((id, ask));
                 let question = gate.ask(&key).cost(cost);
                 std::future::ready(match ask {
-                    Ask::Charge => question.check(),
-                    Ask::Look => question.peek(),
+                    LineQuestion::Charge => question.check(),
+                    LineQuestion::Look => question.peek(),
                 })
             });
             let (fate, decision) = fate(waited.await);
@@ -100,7 +100,7 @@ impl Scene {
     }
 
     /// Returns the results of all requests, in the order of their ends.
-    pub(super) fn fates(&self) -> Vec<(usize, Fate, u64)> {
+    pub(super) fn fates(&self) -> Vec<(usize, ModelOutcome, u64)> {
         self.ends.borrow().iter().map(|end| (end.id, end.fate, end.at)).collect()
     }
 
@@ -110,11 +110,11 @@ impl Scene {
     }
 }
 
-pub(super) fn fate(waited: Result<Waited<Decision>, StoreError>) -> (Fate, Decision) {
+pub(super) fn fate(waited: Result<LineOutcome<Decision>, StoreError>) -> (ModelOutcome, Decision) {
     match waited.unwrap() {
-        Waited::Passed(decision) => (Fate::Passed, decision),
-        Waited::Refused(decision) => (Fate::Refused, decision),
-        Waited::Full(decision) => (Fate::Full, decision),
-        Waited::Late(decision) => (Fate::Late, decision),
+        LineOutcome::Passed(decision) => (ModelOutcome::Passed, decision),
+        LineOutcome::Refused(decision) => (ModelOutcome::Refused, decision),
+        LineOutcome::Full(decision) => (ModelOutcome::Full, decision),
+        LineOutcome::Late(decision) => (ModelOutcome::Late, decision),
     }
 }

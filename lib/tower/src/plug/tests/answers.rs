@@ -1,6 +1,7 @@
 //! Replies of scripts: headers by position and by name, and every other kind of reply.
 
 use http::HeaderName;
+use tollgate_random::Rng;
 
 use super::super::fields::{self, MAX_FIELDS, MAX_VALUE};
 use super::super::*;
@@ -27,7 +28,7 @@ fn headers_are_matched_by_place_renamed_in_place_and_added() {
         (vec![], vec![]),
     ];
     for (list, expected) in rows {
-        let read = fields::read(&names, &list).unwrap();
+        let read = fields::parse_fields(&names, &list).unwrap();
         let read: Vec<_> = read.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
         assert_eq!(read, expected);
     }
@@ -68,43 +69,39 @@ fn a_script_cannot_break_a_response() {
         (vec![pair("x-b", "1"); MAX_FIELDS + 1], "expected at most 32 headers, found 33"),
     ];
     for (list, expected) in rows {
-        assert_eq!(fields::read(&names, &list).unwrap_err().to_string(), expected);
+        assert_eq!(fields::parse_fields(&names, &list).unwrap_err().to_string(), expected);
     }
-    assert_eq!(fields::read(&names, &[text(&long[1..])]).unwrap().len(), 1);
-    assert_eq!(fields::read(&names, &vec![pair("x-b", "1"); MAX_FIELDS]).unwrap().len(), MAX_FIELDS);
+    assert_eq!(fields::parse_fields(&names, &[text(&long[1..])]).unwrap().len(), 1);
+    assert_eq!(fields::parse_fields(&names, &vec![pair("x-b", "1"); MAX_FIELDS]).unwrap().len(), MAX_FIELDS);
 }
 
 /// Every reply of a script is either understood or refused, and only what it contains is set.
 #[test]
 fn any_answer_is_understood_or_refused() {
     let seed = 7u64;
-    let mut state = seed;
-    let mut next = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
-    fn any(next: &mut dyn FnMut(u64) -> u64, depth: u32) -> Output {
-        match next(if depth == 0 { 3 } else { 5 }) {
+    let mut rng = Rng::new(seed);
+    fn any(rng: &mut Rng, depth: u32) -> Output {
+        match rng.below(if depth == 0 { 3 } else { 5 }) {
             0 => Output::Nothing,
-            1 => Output::Integer(next(1000) as i64 - 500),
+            1 => Output::Integer(rng.below(1000) as i64 - 500),
             2 => {
                 let words: [&[u8]; 8] = [b"allow", b"block", b"x-a", b"10", b"", b"\r\n", b"\xff\x80", b"a: b"];
-                Output::Text(words[next(8) as usize].to_vec())
+                Output::Text(rng.pick(&words).to_vec())
             }
-            _ => Output::List((0..next(4)).map(|_| any(next, depth - 1)).collect()),
+            _ => Output::List((0..rng.below(4)).map(|_| any(rng, depth - 1)).collect()),
         }
     }
     let names = [HeaderName::from_static("x-limit"), HeaderName::from_static("x-left")];
     let (mut passed, mut stopped, mut failed) = (0, 0, 0);
     for round in 0..200_000 {
-        let output = any(&mut next, 4);
-        match said::usual(&names, &output) {
-            Ok(Answer::Pass(headers)) => {
+        let output = any(&mut rng, 4);
+        match reply::default_answer(&names, &output) {
+            Ok(PlugAnswer::Pass(headers)) => {
                 passed += 1;
                 assert_eq!(output.list()[0], text("allow"), "seed {seed}, round {round}: {output:?}");
                 assert_eq!(headers.len(), output.list()[1].list().len());
             }
-            Ok(Answer::Stop(response)) => {
+            Ok(PlugAnswer::Stop(response)) => {
                 stopped += 1;
                 assert_eq!(response.status(), 429);
                 let safe = |byte: &u8| (*byte >= 32 && *byte != 127) || *byte == b'\t';

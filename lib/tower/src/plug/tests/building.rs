@@ -5,7 +5,7 @@ use super::x_key;
 
 #[test]
 fn what_is_wrong_is_said_when_it_is_built() {
-    let limiters = || Limiters::memory().add("login", Named::of("token_bucket").opts([5, 60, 1])).unwrap();
+    let limiters = || Limiters::memory().add("login", PlugSettings::of("token_bucket").opts([5, 60, 1])).unwrap();
     let error = |built: Result<PlugLayer, PlugError>| built.map(drop).unwrap_err().to_string();
     let plug = |name: &str| limiters().plug(name).key(x_key());
     let rows = [
@@ -55,7 +55,7 @@ fn what_is_wrong_is_said_when_it_is_built() {
              Limiters::over",
         ),
         (
-            error(plug("login").route("/x", |named| named.limiter("fixed_window").opts([1])).build()),
+            error(plug("login").route("/x", |settings| settings.limiter("fixed_window").opts([1])).build()),
             "limiter fixed_window: options: arguments: expected 2 (limit, window), found 1",
         ),
     ];
@@ -66,20 +66,24 @@ fn what_is_wrong_is_said_when_it_is_built() {
 
 #[test]
 fn what_is_wrong_with_a_name_is_said_when_it_is_added() {
-    let error = |name: &str, named: Named| Limiters::memory().add(name, named).map(drop).unwrap_err().to_string();
-    let bucket = || Named::of("token_bucket");
+    let error =
+        |name: &str, named: PlugSettings| Limiters::memory().add(name, named).map(drop).unwrap_err().to_string();
+    let bucket = || PlugSettings::of("token_bucket");
     assert_eq!(error("fixed_window", bucket()), "expected another name: there is a limiter fixed_window already");
-    assert_eq!(error("x", Named::of("y")), r#"expected the name of a limiter (fixed_window, token_bucket), found "y""#);
+    assert_eq!(
+        error("x", PlugSettings::of("y")),
+        r#"expected the name of a limiter (fixed_window, token_bucket), found "y""#
+    );
     assert_eq!(
         error("x", bucket().opts([1])),
         "limiter x: options: arguments: expected 3 (limit, window, burst), found 1"
     );
     assert!(error("x", bucket().headers([""])).starts_with("limiter x: headers: expected the name of a header"));
     assert_eq!(
-        error("x", Named::default()),
+        error("x", PlugSettings::default()),
         "limiter x: script: expected Lua, or the name of a limiter that this one is like"
     );
-    assert!(error("x", Named::script("return 1")).contains("Lua runs in Redis"));
+    assert!(error("x", PlugSettings::script("return 1")).contains("Lua runs in Redis"));
     for name in ["", "a b", &"x".repeat(65)] {
         let expected = format!("expected a name of 1 to 64 letters, digits, - and _, found {name:?}");
         assert_eq!(error(name, bucket()), expected);

@@ -17,35 +17,35 @@ use tower_service::Service;
 use tracing::Level;
 
 use super::*;
-use crate::key::{Header, by};
-use crate::testing::{Answered, TestClock, TestRequest, request};
-use crate::verdict::Verdict;
+use crate::key::{HeaderKey, key_fn};
+use crate::testing::{TestClock, TestRequest, TestResponse, request};
+use crate::verdict::LimiterVerdict;
 
 const NAMES: [&str; 4] = ["x-ratelimit-limit", "x-ratelimit-reset", "x-ratelimit-remaining", "retry-after"];
 
 /// A service that reports whether it received a verdict.
 async fn serve(request: Request<String>) -> Result<Response<String>, Infallible> {
-    let told = request.extensions().get::<Verdict>().map(|verdict| match verdict {
-        Verdict::Custom(custom) => {
+    let told = request.extensions().get::<LimiterVerdict>().map(|verdict| match verdict {
+        LimiterVerdict::Custom(custom) => {
             let raw = custom.raw.as_ref().and_then(|raw| raw.downcast_ref::<Output>());
             format!("{:?}", raw.map(|raw| raw.list()[0].clone()))
         }
-        Verdict::Decided(..) => "decided".to_owned(),
+        LimiterVerdict::Decided(..) => "decided".to_owned(),
     });
     Ok(Response::new(told.unwrap_or_else(|| "served".to_owned())))
 }
 
-async fn ask(layer: &PlugLayer, request: TestRequest) -> Answered {
+async fn ask(layer: &PlugLayer, request: TestRequest) -> TestResponse {
     request.ask(&layer.layer(tower::service_fn(serve))).await.unwrap()
 }
 
-fn headers(answered: &Answered) -> Vec<(String, String)> {
+fn headers(answered: &TestResponse) -> Vec<(String, String)> {
     let text = |(name, value): (&HeaderName, &HeaderValue)| (name.to_string(), value.to_str().unwrap().to_owned());
     answered.headers.iter().map(text).collect()
 }
 
-fn x_key() -> Header {
-    Header::new("x-key").unwrap()
+fn x_key() -> HeaderKey {
+    HeaderKey::new("x-key").unwrap()
 }
 
 fn of(key: &str) -> TestRequest {
@@ -108,23 +108,25 @@ async fn it_is_off_unless_switched_on_and_the_switch_is_read_for_each_request() 
 #[tokio::test]
 async fn each_setting_may_be_another_for_a_route() {
     let limiters = TestClock::new().limiters();
-    let respond = |said: &Said<'_>| match said.usual()? {
-        Answer::Stop(_) => {
-            let mut response = Response::new(Bytes::from(format!("{} {:?}", said.limiter, said.result.unwrap())));
+    let respond = |reply: &PlugReply<'_>| match reply.default_answer()? {
+        PlugAnswer::Stop(_) => {
+            let mut response = Response::new(Bytes::from(format!("{} {:?}", reply.limiter, reply.result.unwrap())));
             *response.status_mut() = StatusCode::IM_A_TEAPOT;
-            Ok(Answer::Stop(response))
+            Ok(PlugAnswer::Stop(response))
         }
         pass => Ok(pass),
     };
-    let named = Named::of("fixed_window").opts([1, 60]).key(x_key());
+    let named = PlugSettings::of("fixed_window").opts([1, 60]).key(x_key());
     let layer = limiters
         .add("one", named)
         .unwrap()
         .plug("one")
-        .route("/two/*", |named| named.opts([2, 60]).key(by(|parts: &Parts| Some(parts.uri.path().to_owned()))))
-        .route("/mine", |named| named.headers(["x-a", "x-b", "x-c"]).respond(respond))
-        .route("/few", |named| named.headers(["x-a"]).log(None))
-        .route("/bucket", |named| named.limiter("token_bucket").opts([3, 60, 1]).key(x_key()))
+        .route("/two/*", |settings| {
+            settings.opts([2, 60]).key(key_fn(|parts: &Parts| Some(parts.uri.path().to_owned())))
+        })
+        .route("/mine", |settings| settings.headers(["x-a", "x-b", "x-c"]).respond(respond))
+        .route("/few", |settings| settings.headers(["x-a"]).log(None))
+        .route("/bucket", |settings| settings.limiter("token_bucket").opts([3, 60, 1]).key(x_key()))
         .skip(|parts| parts.uri.path() == "/healthz")
         .build()
         .unwrap();
@@ -152,24 +154,25 @@ async fn each_setting_may_be_another_for_a_route() {
 
 #[tokio::test]
 async fn a_response_function_gets_all_that_was_answered_and_says_what_is_done() {
-    let respond = |said: &Said<'_>| {
-        let output = match said.result {
+    let respond = |reply: &PlugReply<'_>| {
+        let output = match reply.result {
             Ok(output) => output,
             Err(failure) => {
                 let mut response = Response::new(Bytes::from(failure.to_string()));
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-                return Ok(Answer::Stop(response));
+                return Ok(PlugAnswer::Stop(response));
             }
         };
-        let [word, headers] = output.list() else { return Err(Failure::Script("another form".to_owned())) };
-        let keys: Vec<_> = said.keys.iter().map(|key| String::from_utf8_lossy(key)).collect();
-        let told = format!("{} {} {:?} {:?} {}", said.parts.uri.path(), said.limiter, said.opts, keys, said.names[0]);
+        let [word, headers] = output.list() else { return Err(PlugFailure::Script("another form".to_owned())) };
+        let keys: Vec<_> = reply.keys.iter().map(|key| String::from_utf8_lossy(key)).collect();
+        let told =
+            format!("{} {} {:?} {:?} {}", reply.parts.uri.path(), reply.limiter, reply.opts, keys, reply.names[0]);
         if word.text().as_deref() == Some(b"allow") {
-            return Ok(Answer::Pass(said.headers(&Output::List(headers.list()[..1].to_vec()))?));
+            return Ok(PlugAnswer::Pass(reply.headers(&Output::List(headers.list()[..1].to_vec()))?));
         }
         let mut response = Response::new(Bytes::from(told));
         *response.status_mut() = StatusCode::ACCEPTED;
-        Ok(Answer::Stop(response))
+        Ok(PlugAnswer::Stop(response))
     };
     let limiters = TestClock::new().limiters();
     let plug = limiters.plug("fixed_window").opts([1, 60]).key(x_key()).log(None).respond(respond);

@@ -1,19 +1,19 @@
-//! Redis and Tollgate servers of one's own to keep limits in.
+//! Redis and Tollgate servers of a test's own that store limits.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use tollgate::Manual;
+use tollgate::ManualClock;
 use tollgate::redis::Redis;
-use tollgate_daemon::{Server, Settings};
+use tollgate_daemon::{Server, ServerSettings};
 use tollgate_kernel::Timestamp;
 
-/// Longer than any answer takes on a machine that others use too: who decides does not depend on its speed.
+/// Longer than any answer takes, also on a busy machine, so that its speed does not change what decides.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where clocks stand at first.
-pub(crate) fn begin() -> Manual {
-    Manual::at(Timestamp::new(1_700_000_000_000_000).unwrap())
+pub(crate) fn begin() -> ManualClock {
+    ManualClock::at(Timestamp::new(1_700_000_000_000_000).unwrap())
 }
 
 /// The store at this address.
@@ -22,9 +22,9 @@ pub(crate) async fn store(url: &str) -> Redis {
 }
 
 /// A Tollgate server by this clock, and its address with a token that allows everything.
-pub(crate) fn tollgate(clock: &Manual) -> (Server, String) {
+pub(crate) fn tollgate(clock: &ManualClock) -> (Server, String) {
     let any = (Ipv4Addr::LOCALHOST, 0).into();
-    let settings = Settings { resp: Some(any), http: None, threads: 1, ..Settings::default() };
+    let settings = ServerSettings { resp: Some(any), http: None, threads: 1, ..ServerSettings::default() };
     let server = Server::start_with_clock(settings, clock).unwrap();
     let url = format!("tollgate://{}@{}", server.token().unwrap().text(), server.resp_addr().unwrap());
     (server, url)

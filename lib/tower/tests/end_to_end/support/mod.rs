@@ -3,16 +3,14 @@
 //! | file | what it is |
 //! |---|---|
 //! | `web.rs` | servers on free ports, and clients of theirs |
-//! | `within.rs` | a service in this process, asked without a socket |
+//! | `in_process.rs` | a service in this process, called without a socket |
 //! | `homes.rs` | Redis and Tollgate servers to keep limits in |
-//! | `said.rs` | what was logged |
-//! | `chance.rs` | numbers by chance, from a seed |
+//! | `log_capture.rs` | what was logged |
 
-pub(crate) mod chance;
 pub(crate) mod homes;
-pub(crate) mod said;
+pub(crate) mod in_process;
+pub(crate) mod log_capture;
 pub(crate) mod web;
-pub(crate) mod within;
 
 use http::HeaderMap;
 
@@ -24,7 +22,7 @@ pub(crate) fn field(headers: &HeaderMap, name: &str) -> Option<String> {
     first
 }
 
-/// What is left by the first limit that a response tells of.
+/// Returns what is left under the first limit that a response names.
 pub(crate) fn left(headers: &HeaderMap) -> Option<u64> {
     let value = field(headers, "ratelimit")?;
     let (_, behind) = value.split_once(";r=")?;

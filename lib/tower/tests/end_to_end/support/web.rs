@@ -13,19 +13,19 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A server in this process, gone when it is dropped.
-pub(crate) struct Served {
+/// A server in this process, stopped when it is dropped.
+pub(crate) struct TestServer {
     pub(crate) addr: SocketAddr,
     task: JoinHandle<()>,
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Served {
+impl TestServer {
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.addr)
     }
@@ -43,13 +43,13 @@ pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
 }
 
 /// An axum router, with the peers' addresses.
-pub(crate) async fn serve(router: Router) -> Served {
+pub(crate) async fn serve(router: Router) -> TestServer {
     let (listener, addr) = listen().await;
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    Served::of(addr, async move { axum::serve(listener, service).await.unwrap() })
+    TestServer::of(addr, async move { axum::serve(listener, service).await.unwrap() })
 }
 
-/// All that curl shows of the answer, but for the date and what `connection` says of the socket.
+/// Returns the response as curl prints it, without the fields `date` and `connection`.
 pub(crate) async fn curl(url: &str, args: &[&str]) -> String {
     let mut command = Command::new("curl");
     command.args(["--silent", "--show-error", "--include", "--max-time", "30"]).args(args).arg(url);
@@ -66,14 +66,14 @@ pub(crate) fn wire(head: &[&str], body: &str) -> String {
 }
 
 /// A client on a connection of its own.
-pub(crate) struct Client(hyper::client::conn::http1::SendRequest<Sent>);
+pub(crate) struct Client(hyper::client::conn::http1::SendRequest<RequestBody>);
 
-/// Bodies of requests break off if the test does.
-pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
-pub(crate) type Sent = UnsyncBoxBody<Bytes, Broken>;
+/// The error by which a test breaks off the body of a request.
+pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type RequestBody = UnsyncBoxBody<Bytes, BodyError>;
 
 /// No body.
-pub(crate) fn nothing() -> Sent {
+pub(crate) fn nothing() -> RequestBody {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
@@ -88,7 +88,7 @@ impl Client {
         Self(sender)
     }
 
-    pub(crate) async fn send(&mut self, request: Request<Sent>) -> Response<Incoming> {
+    pub(crate) async fn send(&mut self, request: Request<RequestBody>) -> Response<Incoming> {
         self.0.ready().await.unwrap();
         self.0.send_request(request).await.unwrap()
     }

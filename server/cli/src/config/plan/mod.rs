@@ -2,24 +2,24 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `pair.rs` | the policies that decide differently, before and after |
-//! | `side.rs` | one of the two: lists, overrides, limits |
-//! | `judge.rs` | both sides decide each request; replay does the rest |
+//! | `policy_pair.rs` | the policies that decide differently, before and after |
+//! | `policy_side.rs` | one of the two: lists, overrides, limits |
+//! | `decider.rs` | both sides decide each request; replay does the rest |
 //! | `log.rs` | a recorded log, and whether its lines name policies |
 //! | `report.rs` | the output |
 
-mod judge;
+mod decider;
 mod log;
-mod pair;
+mod policy_pair;
+mod policy_side;
 mod report;
-mod side;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tollgate_config::{Config, Read, changes, read_file};
+use tollgate_config::{Config, ParsedConfig, changes, read_file};
 
-use crate::error::Error;
+use crate::error::CliError;
 use crate::replay::{FormatArg, UnitArg};
 
 const EXAMPLES: &str = "\
@@ -86,21 +86,21 @@ pub(crate) struct PlanArgs {
 }
 
 /// Runs the command; returns what to print.
-pub(super) fn run(args: &PlanArgs) -> Result<String, Error> {
+pub(super) fn run(args: &PlanArgs) -> Result<String, CliError> {
     let new = read(&args.new)?;
     let old = match &args.from {
         Some(path) => read(path)?.config,
         None => Config::default(),
     };
-    let facts = changes(&old, &new.config);
-    let tried = match &args.log {
+    let changes = changes(&old, &new.config);
+    let replay = match &args.log {
         Some(path) => Some(log::replay(args, path, &old, &new.config)?),
         None => None,
     };
-    let plan = report::Plan::new(args, &new.warnings, facts, tried);
+    let plan = report::PlanDocument::new(args, &new.warnings, changes, replay);
     Ok(if args.json { plan.json() } else { plan.print(&new.warnings) })
 }
 
-fn read(path: &Path) -> Result<Read, Error> {
-    read_file(path).map_err(Error::Config)
+fn read(path: &Path) -> Result<ParsedConfig, CliError> {
+    read_file(path).map_err(CliError::Config)
 }

@@ -1,55 +1,57 @@
 //! The output of a plan, for people and for programs.
 
 use serde::Serialize;
-use tollgate_config::Message;
+use tollgate_config::ConfigMessage;
 
 use super::PlanArgs;
-use super::judge::{Counts, Verdict};
-use super::log::Tried;
-use super::pair::Pair;
-use crate::config::complaint::{self, MessagePart};
-use crate::replay::{Summary, head};
-use crate::text::{self, Side, Table, WIDTH, counted, grouped, hanging, percent, shown_key};
+use super::decider::{FlipCounts, PairResult};
+use super::log::PlanReplay;
+use super::policy_pair::PolicyPair;
+use crate::config::messages::{self, MessagePart};
+use crate::replay::{ReplaySummary, head};
+use crate::text::{self, ColumnAlignment, TextTable, WIDTH, counted, grouped, hanging, percent, shown_key};
 
-use Side::{Left, Right};
+use ColumnAlignment::{Left, Right};
 
 /// The least width to which a key is cut, however wide the line gets.
-const NARROWEST_KEY: usize = 16;
+const MIN_KEY_WIDTH: usize = 16;
 
 /// The whole plan. `before` and `after` are null where there is no such policy.
 #[derive(Serialize)]
-pub(super) struct Plan {
+pub(super) struct PlanDocument {
     file: String,
     from: Option<String>,
     changes: Vec<String>,
     warnings: Vec<MessagePart>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    log: Option<Log>,
+    log: Option<PlanLogPart>,
 }
 
+/// The replay of a log.
 #[derive(Serialize)]
-struct Log {
+struct PlanLogPart {
     #[serde(flatten)]
-    summary: Summary,
+    summary: ReplaySummary,
     lines_name_policies: bool,
-    changed: Vec<Changed>,
+    changed: Vec<ChangedPolicyPart>,
 }
 
 /// A policy that decides differently.
 #[derive(Serialize)]
-struct Changed {
+struct ChangedPolicyPart {
     policy: String,
     before: Option<String>,
     after: Option<String>,
     #[serde(flatten)]
-    counts: CountsPart,
+    counts: FlipCountsPart,
     keys: u64,
     keys_changed: u64,
-    hardest: Vec<KeyPart>,
+    hardest: Vec<ChangedKeyPart>,
 }
 
+/// The counts of decisions, of one key or of all.
 #[derive(Serialize)]
-struct CountsPart {
+struct FlipCountsPart {
     requests: u64,
     refused_before: u64,
     refused_after: u64,
@@ -57,33 +59,39 @@ struct CountsPart {
     newly_allowed: u64,
 }
 
+/// A key with decisions that differ.
 #[derive(Serialize)]
-struct KeyPart {
+struct ChangedKeyPart {
     key: String,
     #[serde(flatten)]
-    counts: CountsPart,
+    counts: FlipCountsPart,
     #[serde(skip)]
     bytes: Vec<u8>,
 }
 
-impl From<Counts> for CountsPart {
-    fn from(counts: Counts) -> Self {
-        let Counts { requests, refused_before, refused_after, newly_refused, newly_allowed } = counts;
+impl From<FlipCounts> for FlipCountsPart {
+    fn from(counts: FlipCounts) -> Self {
+        let FlipCounts { requests, refused_before, refused_after, newly_refused, newly_allowed } = counts;
         Self { requests, refused_before, refused_after, newly_refused, newly_allowed }
     }
 }
 
-impl Plan {
-    pub(super) fn new(args: &PlanArgs, warnings: &[Message], changes: Vec<String>, tried: Option<Tried>) -> Self {
+impl PlanDocument {
+    pub(super) fn new(
+        args: &PlanArgs,
+        warnings: &[ConfigMessage],
+        changes: Vec<String>,
+        replay: Option<PlanReplay>,
+    ) -> Self {
         Self {
             file: args.new.display().to_string(),
             from: args.from.as_ref().map(|path| path.display().to_string()),
             changes,
             warnings: warnings.iter().map(MessagePart::from).collect(),
-            log: tried.map(|tried| Log {
-                summary: tried.summary,
-                lines_name_policies: tried.named,
-                changed: tried.policies.into_iter().map(|(pair, verdict)| changed(pair, verdict)).collect(),
+            log: replay.map(|replay| PlanLogPart {
+                summary: replay.summary,
+                lines_name_policies: replay.named,
+                changed: replay.policies.into_iter().map(|(pair, result)| changed(pair, result)).collect(),
             }),
         }
     }
@@ -92,7 +100,7 @@ impl Plan {
         text::json(self)
     }
 
-    pub(super) fn print(&self, warnings: &[Message]) -> String {
+    pub(super) fn print(&self, warnings: &[ConfigMessage]) -> String {
         let count = counted(self.changes.len() as u64, "change", "changes");
         let mut text = match &self.from {
             Some(from) => format!("from {from} to {}: {count}\n", self.file),
@@ -102,7 +110,7 @@ impl Plan {
             text += &hanging("  - ", change);
         }
         for warning in warnings {
-            text += &complaint::one("warning", &self.file, warning);
+            text += &messages::print_one("warning", &self.file, warning);
         }
         if let Some(log) = &self.log {
             text += &format!("\n{}", head(&log.summary));
@@ -115,32 +123,32 @@ impl Plan {
     }
 }
 
-fn changed(pair: Pair, verdict: Verdict) -> Changed {
-    let hardest = verdict.hardest.into_iter();
-    Changed {
+fn changed(pair: PolicyPair, result: PairResult) -> ChangedPolicyPart {
+    let hardest = result.hardest.into_iter();
+    ChangedPolicyPart {
         policy: pair.name,
         before: pair.before.map(|side| side.text()),
         after: pair.after.map(|side| side.text()),
-        counts: verdict.counts.into(),
-        keys: verdict.keys,
-        keys_changed: verdict.keys_changed,
+        counts: result.counts.into(),
+        keys: result.keys,
+        keys_changed: result.keys_changed,
         hardest: hardest
-            .map(|(bytes, counts)| KeyPart { key: text::key(&bytes), counts: counts.into(), bytes })
+            .map(|(bytes, counts)| ChangedKeyPart { key: text::key(&bytes), counts: counts.into(), bytes })
             .collect(),
     }
 }
 
-fn print(changed: &Changed) -> String {
+fn print(changed: &ChangedPolicyPart) -> String {
     let none = || "no policy".to_owned();
     let before = changed.before.clone().unwrap_or_else(none);
     let after = changed.after.clone().unwrap_or_else(none);
     let title = if before == after { before } else { format!("{before} -> {after}") };
     let mut text = format!("\n{}", hanging(&format!("{}: ", changed.policy), &title));
-    let CountsPart { requests, refused_before, refused_after, newly_refused, newly_allowed } = changed.counts;
+    let FlipCountsPart { requests, refused_before, refused_after, newly_refused, newly_allowed } = changed.counts;
     if requests == 0 {
         return text + "  the log has no request for it\n";
     }
-    let mut table = Table::new(&[Left, Right, Right]);
+    let mut table = TextTable::new(&[Left, Right, Right]);
     table.row(["requests".to_owned(), grouped(requests), String::new()]);
     for (name, count) in [
         ("refused before", refused_before),
@@ -158,17 +166,17 @@ fn print(changed: &Changed) -> String {
     if changed.hardest.is_empty() { text } else { text + "\n" + &keys(changed) }
 }
 
-fn keys(changed: &Changed) -> String {
+fn keys(changed: &ChangedPolicyPart) -> String {
     let mut rows = vec![["requests", "before", "after", "newly refused", "allowed"].map(str::to_owned)];
     rows.extend(changed.hardest.iter().map(|key| {
-        let CountsPart { requests, refused_before, refused_after, newly_refused, newly_allowed } = key.counts;
+        let FlipCountsPart { requests, refused_before, refused_after, newly_refused, newly_allowed } = key.counts;
         [requests, refused_before, refused_after, newly_refused, newly_allowed].map(grouped)
     }));
     // The keys get the width that the other columns leave.
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let others: usize = (0..5).map(|column| 2 + width(column)).sum();
-    let room = WIDTH.saturating_sub(2 + others).max(NARROWEST_KEY);
-    let mut table = Table::new(&[Left, Right, Right, Right, Right, Right]);
+    let room = WIDTH.saturating_sub(2 + others).max(MIN_KEY_WIDTH);
+    let mut table = TextTable::new(&[Left, Right, Right, Right, Right, Right]);
     let names = changed.hardest.iter().map(|key| shown_key(&key.bytes, room));
     for (name, cells) in std::iter::once("keys hit hardest".to_owned()).chain(names).zip(rows) {
         table.row(std::iter::once(name).chain(cells));

@@ -1,22 +1,22 @@
 //! What a node reports about itself. Managed servers refuse some of it; it is unknown then.
 
 use crate::server::value::field;
-use crate::server::{Trouble, Wire};
+use crate::server::{ServerConnection, ServerError};
 
 /// INFO, and some of CONFIG.
-pub(super) struct Facts {
+pub(super) struct NodeFacts {
     info: Option<String>,
     config: Vec<(&'static str, Option<String>)>,
 }
 
 const CONFIG: [&str; 4] = ["save", "appendfsync", "min-replicas-to-write", "min-replicas-max-lag"];
 
-impl Facts {
-    pub(super) fn of(wire: &mut Wire) -> Result<Self, Trouble> {
-        let info = told(wire.query::<String>(&["INFO", "everything"]))?;
+impl NodeFacts {
+    pub(super) fn of(connection: &mut ServerConnection) -> Result<Self, ServerError> {
+        let info = unless_refused(connection.query::<String>(&["INFO", "everything"]))?;
         let mut config = Vec::new();
         for name in CONFIG {
-            let answer = told(wire.query::<Vec<String>>(&["CONFIG", "GET", name]))?;
+            let answer = unless_refused(connection.query::<Vec<String>>(&["CONFIG", "GET", name]))?;
             config.push((name, answer.and_then(|pair| pair.into_iter().nth(1))));
         }
         Ok(Self { info, config })
@@ -39,10 +39,10 @@ impl Facts {
 }
 
 /// Returns the answer; `None` if the server refuses it, an error if the server is away.
-fn told<T>(answer: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+fn unless_refused<T>(answer: Result<T, ServerError>) -> Result<Option<T>, ServerError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(Trouble::Refused { .. } | Trouble::Odd { .. }) => Ok(None),
+        Err(ServerError::Refused { .. } | ServerError::UnexpectedReply { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -5,13 +5,13 @@ use serde::Serialize;
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Level {
+pub(super) enum FindingLevel {
     Ok,
     Warning,
     Problem,
 }
 
-impl Level {
+impl FindingLevel {
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -23,25 +23,25 @@ impl Level {
 
 /// A finding about a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    pub(super) level: Level,
+pub(super) struct DoctorFinding {
+    pub(super) level: FindingLevel,
     pub(super) topic: &'static str,
     pub(super) text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
 }
 
-impl Finding {
+impl DoctorFinding {
     pub(super) fn ok(topic: &'static str, text: impl Into<String>) -> Self {
-        Self { level: Level::Ok, topic, text: text.into(), remedy: None }
+        Self { level: FindingLevel::Ok, topic, text: text.into(), remedy: None }
     }
 
     pub(super) fn warning(topic: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { level: Level::Warning, topic, text: text.into(), remedy: Some(remedy.into()) }
+        Self { level: FindingLevel::Warning, topic, text: text.into(), remedy: Some(remedy.into()) }
     }
 
     pub(super) fn problem(topic: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { level: Level::Problem, topic, text: text.into(), remedy: Some(remedy.into()) }
+        Self { level: FindingLevel::Problem, topic, text: text.into(), remedy: Some(remedy.into()) }
     }
 
     /// Returns the finding that the server refused to answer.
@@ -52,11 +52,14 @@ impl Finding {
 }
 
 /// Returns one finding if all nodes agree, else one for each node, with its name.
-pub(super) fn merged(found: Vec<(String, Finding)>) -> Vec<Finding> {
+pub(super) fn merged(found: Vec<(String, DoctorFinding)>) -> Vec<DoctorFinding> {
     let Some((_, first)) = found.first() else { return Vec::new() };
     if found.iter().all(|(_, finding)| finding == first) {
         return vec![first.clone()];
     }
-    let named = |(node, finding): (String, Finding)| Finding { text: format!("{node}: {}", finding.text), ..finding };
+    let named = |(node, finding): (String, DoctorFinding)| DoctorFinding {
+        text: format!("{node}: {}", finding.text),
+        ..finding
+    };
     found.into_iter().map(named).collect()
 }

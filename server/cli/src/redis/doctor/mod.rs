@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `finding.rs` | a finding; the same finding on several nodes |
 //! | `facts.rs` | what a node reports about itself: INFO and CONFIG |
-//! | `way.rs` | round trips and clocks |
+//! | `network.rs` | round trips and clocks |
 //! | `server.rs` | version, role, eviction, persistence, replicas |
 //! | `cluster.rs` | the cluster as a whole |
 //! | `rights.rs` | the permissions of the user |
@@ -14,20 +14,20 @@ mod cluster;
 mod facts;
 mod finding;
 mod installed;
+mod network;
 mod rights;
 mod server;
-mod way;
 
 use clap::Args;
 use serde::Serialize;
 
 use super::FOUND;
-use crate::Answer;
-use crate::error::Error;
-use crate::server::{Authority, Fleet, Node, Target, Trouble};
+use crate::CommandOutput;
+use crate::error::CliError;
+use crate::server::{AuthorityArgs, Fleet, FleetNode, ServerError, ServerTarget};
 use crate::text::{self, hanging};
-use facts::Facts;
-use finding::{Finding, Level, merged};
+use facts::NodeFacts;
+use finding::{DoctorFinding, FindingLevel, merged};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub(crate) struct DoctorArgs {
     url: String,
 
     #[command(flatten)]
-    authority: Authority,
+    authority: AuthorityArgs,
 
     /// Print one JSON document instead of text
     #[arg(long)]
@@ -59,16 +59,18 @@ impl std::fmt::Debug for DoctorArgs {
     }
 }
 
+/// The document of `redis doctor`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct DoctorDocument<'a> {
     server: String,
-    findings: &'a [Finding],
+    findings: &'a [DoctorFinding],
 }
 
-type Check = fn(&mut Node, &Facts) -> Result<Finding, Trouble>;
+/// A check of one node.
+type NodeCheck = fn(&mut FleetNode, &NodeFacts) -> Result<DoctorFinding, ServerError>;
 
 /// The checks of every node, in the order of the output.
-const CHECKS: &[Check] = &[
+const CHECKS: &[NodeCheck] = &[
     server::version,
     server::role,
     server::eviction,
@@ -80,23 +82,24 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Runs the command; returns what to print.
-pub(crate) fn run(args: &DoctorArgs) -> Result<Answer, Error> {
-    let target = Target::redis(&args.url, &args.authority)?;
+pub(crate) fn run(args: &DoctorArgs) -> Result<CommandOutput, CliError> {
+    let target = ServerTarget::redis(&args.url, &args.authority)?;
     let (mut fleet, away) = Fleet::open_some(&target)?;
-    let mut findings = way::lost(&away);
+    let mut findings = network::lost(&away);
     findings.extend(examine(&mut fleet, &target)?);
-    let code = if findings.iter().any(|finding| finding.level == Level::Problem) { FOUND } else { 0 };
+    let code = if findings.iter().any(|finding| finding.level == FindingLevel::Problem) { FOUND } else { 0 };
     let text = match args.json {
-        true => text::json(&Document { server: target.to_string(), findings: &findings }),
+        true => text::json(&DoctorDocument { server: target.to_string(), findings: &findings }),
         false => print(&findings),
     };
-    Ok(Answer { text, code })
+    Ok(CommandOutput { text, code })
 }
 
-fn examine(fleet: &mut Fleet, target: &Target) -> Result<Vec<Finding>, Error> {
-    let mut findings = way::findings(fleet)?;
+fn examine(fleet: &mut Fleet, target: &ServerTarget) -> Result<Vec<DoctorFinding>, CliError> {
+    let mut findings = network::findings(fleet)?;
     findings.extend(cluster::findings(fleet, target)?);
-    let facts = fleet.primaries.iter_mut().map(|node| Facts::of(&mut node.wire)).collect::<Result<Vec<_>, _>>()?;
+    let facts =
+        fleet.primaries.iter_mut().map(|node| NodeFacts::of(&mut node.connection)).collect::<Result<Vec<_>, _>>()?;
     for check in CHECKS {
         let mut found = Vec::new();
         for (node, facts) in fleet.primaries.iter_mut().zip(&facts) {
@@ -107,7 +110,7 @@ fn examine(fleet: &mut Fleet, target: &Target) -> Result<Vec<Finding>, Error> {
     Ok(findings)
 }
 
-fn print(findings: &[Finding]) -> String {
+fn print(findings: &[DoctorFinding]) -> String {
     let mut text = String::new();
     for finding in findings {
         text += &hanging(&format!("  {:<7}  {:<11}  ", finding.level.word(), finding.topic), &finding.text);
@@ -116,7 +119,7 @@ fn print(findings: &[Finding]) -> String {
         }
     }
     let count = |level| findings.iter().filter(|finding| finding.level == level).count() as u64;
-    let (problems, warnings) = (count(Level::Problem), count(Level::Warning));
+    let (problems, warnings) = (count(FindingLevel::Problem), count(FindingLevel::Warning));
     let summary = match (problems, warnings) {
         (0, 0) => "all is well".to_owned(),
         _ => format!(

@@ -5,26 +5,27 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::Offset;
 use memchr::memchr;
 
-use super::{Entry, Malformed, Stamp, key_names, write_key};
-use crate::error::Error;
+use super::{EntryTime, MalformedLine, ReplayEntry, key_names, write_key};
+use crate::error::CliError;
 
 /// The fields of a line that can make a key, by the names of `--key`.
-const FIELDS: &[(&str, Field)] = &[
-    ("ip", Field::Host),
-    ("host", Field::Host),
-    ("ident", Field::Ident),
-    ("user", Field::User),
-    ("method", Field::Method),
-    ("path", Field::Path),
-    ("url", Field::Url),
-    ("protocol", Field::Protocol),
-    ("status", Field::Status),
-    ("referer", Field::Referer),
-    ("agent", Field::Agent),
+const FIELDS: &[(&str, ClfField)] = &[
+    ("ip", ClfField::Host),
+    ("host", ClfField::Host),
+    ("ident", ClfField::Ident),
+    ("user", ClfField::User),
+    ("method", ClfField::Method),
+    ("path", ClfField::Path),
+    ("url", ClfField::Url),
+    ("protocol", ClfField::Protocol),
+    ("status", ClfField::Status),
+    ("referer", ClfField::Referer),
+    ("agent", ClfField::Agent),
 ];
 
+/// A field of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+enum ClfField {
     Host,
     Ident,
     User,
@@ -40,9 +41,9 @@ enum Field {
 
 /// Access logs.
 #[derive(Debug)]
-pub(crate) struct Clf {
+pub(crate) struct ClfFormat {
     names: String,
-    fields: Vec<Field>,
+    fields: Vec<ClfField>,
     /// The latest date and its time: a busy log repeats each many times.
     date: ([u8; DATE], u64),
 }
@@ -50,15 +51,15 @@ pub(crate) struct Clf {
 /// The length of `10/Oct/2000:13:55:36 -0700`.
 const DATE: usize = 26;
 
-impl Clf {
+impl ClfFormat {
     /// Returns a format whose key is made of the fields that `key` names.
-    pub(crate) fn new(key: &str) -> Result<Self, Error> {
+    pub(crate) fn new(key: &str) -> Result<Self, CliError> {
         let mut fields = Vec::new();
         for name in key_names(key, FIELDS.len())? {
             let Some((_, field)) = FIELDS.iter().find(|(known, _)| *known == name) else {
                 let known: Vec<_> = FIELDS.iter().map(|(known, _)| *known).collect();
                 let expected = format!("an access log has {}", known.join(", "));
-                return Err(Error::Key { name: name.to_owned(), expected });
+                return Err(CliError::Key { name: name.to_owned(), expected });
             };
             fields.push(*field);
         }
@@ -70,16 +71,17 @@ impl Clf {
         self.names.clone()
     }
 
-    /// See [`super::Format::parse`].
-    pub(crate) fn parse(&mut self, line: &[u8], key: &mut Vec<u8>) -> Result<Entry, Malformed> {
+    /// See [`super::ReplayFormat::parse`].
+    pub(crate) fn parse(&mut self, line: &[u8], key: &mut Vec<u8>) -> Result<ReplayEntry, MalformedLine> {
         let line = line.trim_ascii();
-        let parts = split(line).map_err(Malformed::Clf)?;
-        let moment = self.moment(parts.date).ok_or(Malformed::Clf("a date such as 10/Oct/2000:13:55:36 -0700"))?;
-        if parts.agent.is_none() && self.fields.iter().any(|field| matches!(field, Field::Referer | Field::Agent)) {
-            return Err(Malformed::Clf("a referer and an agent, as in the combined format"));
+        let parts = split(line).map_err(MalformedLine::Clf)?;
+        let moment = self.moment(parts.date).ok_or(MalformedLine::Clf("a date such as 10/Oct/2000:13:55:36 -0700"))?;
+        if parts.agent.is_none() && self.fields.iter().any(|field| matches!(field, ClfField::Referer | ClfField::Agent))
+        {
+            return Err(MalformedLine::Clf("a referer and an agent, as in the combined format"));
         }
         write_key(key, self.fields.iter().map(|field| parts.field(*field)))?;
-        Ok(Entry { stamp: Stamp::Moment(moment), cost: 1 })
+        Ok(ReplayEntry { stamp: EntryTime::Moment(moment), cost: 1 })
     }
 
     fn moment(&mut self, text: &[u8]) -> Option<u64> {
@@ -92,7 +94,7 @@ impl Clf {
 }
 
 /// The parts of a line.
-struct Parts<'a> {
+struct ClfLine<'a> {
     host: &'a [u8],
     ident: &'a [u8],
     user: &'a [u8],
@@ -103,22 +105,24 @@ struct Parts<'a> {
     agent: Option<&'a [u8]>,
 }
 
-impl<'a> Parts<'a> {
-    fn field(&self, field: Field) -> &'a [u8] {
+impl<'a> ClfLine<'a> {
+    fn field(&self, field: ClfField) -> &'a [u8] {
         let absent = b"-".as_slice();
         match field {
-            Field::Host => self.host,
-            Field::Ident => self.ident,
-            Field::User => self.user,
-            Field::Status => self.status,
-            Field::Referer => self.referer.unwrap_or(absent),
-            Field::Agent => self.agent.unwrap_or(absent),
-            Field::Method | Field::Path | Field::Url | Field::Protocol => self.of_request(field).unwrap_or(absent),
+            ClfField::Host => self.host,
+            ClfField::Ident => self.ident,
+            ClfField::User => self.user,
+            ClfField::Status => self.status,
+            ClfField::Referer => self.referer.unwrap_or(absent),
+            ClfField::Agent => self.agent.unwrap_or(absent),
+            ClfField::Method | ClfField::Path | ClfField::Url | ClfField::Protocol => {
+                self.of_request(field).unwrap_or(absent)
+            }
         }
     }
 
     /// Returns a part of the request line. Servers log what clients send, so it may be anything: it has no parts then.
-    fn of_request(&self, field: Field) -> Option<&'a [u8]> {
+    fn of_request(&self, field: ClfField) -> Option<&'a [u8]> {
         let (method, rest) = cut(self.request, b' ')?;
         let end = rest.iter().rposition(|&byte| byte == b' ');
         let (url, protocol) = match end {
@@ -126,9 +130,9 @@ impl<'a> Parts<'a> {
             None => (rest, None),
         };
         let whole = match field {
-            Field::Method => method,
-            Field::Url => url,
-            Field::Path => memchr(b'?', url).map_or(url, |query| &url[..query]),
+            ClfField::Method => method,
+            ClfField::Url => url,
+            ClfField::Path => memchr(b'?', url).map_or(url, |query| &url[..query]),
             _ => protocol?,
         };
         (!whole.is_empty()).then_some(whole)
@@ -136,7 +140,7 @@ impl<'a> Parts<'a> {
 }
 
 /// Splits a line into its parts; the error is what was expected.
-fn split(line: &[u8]) -> Result<Parts<'_>, &'static str> {
+fn split(line: &[u8]) -> Result<ClfLine<'_>, &'static str> {
     let (host, rest) = cut(line, b' ').ok_or("a client address")?;
     let (ident, rest) = cut(rest, b' ').ok_or("ident and user")?;
     // A user may contain spaces, and perhaps brackets; the date is the part that has the right length.
@@ -152,7 +156,7 @@ fn split(line: &[u8]) -> Result<Parts<'_>, &'static str> {
     if size != b"-" && (size.is_empty() || !size.iter().all(u8::is_ascii_digit)) {
         return Err("a size in bytes or -");
     }
-    let mut parts = Parts { host, ident, user, date, request, status, referer: None, agent: None };
+    let mut parts = ClfLine { host, ident, user, date, request, status, referer: None, agent: None };
     if let Some(rest) = rest.strip_prefix(b"\"") {
         let (referer, rest) = quoted(rest).ok_or("a referer in quotes")?;
         if let Some(rest) = rest.strip_prefix(b" \"") {
@@ -225,15 +229,15 @@ fn date(text: &[u8; DATE]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use tollgate_random::Rng;
 
     const COMMON: &str = r#"192.0.2.7 - frank [10/Oct/2000:13:55:36 -0700] "GET /a.gif?x=1 HTTP/1.0" 200 2326"#;
     const COMBINED: &str = r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 - "http://x/ \"y\"" "Mozilla/4.08 [en] \\" 0.25"#;
 
-    fn key(names: &str, line: &str) -> Result<String, Malformed> {
+    fn key(names: &str, line: &str) -> Result<String, MalformedLine> {
         let mut key = Vec::new();
-        let entry = Clf::new(names).unwrap().parse(line.as_bytes(), &mut key)?;
-        assert_eq!(entry, Entry { stamp: Stamp::Moment(971_211_336_000_000), cost: 1 });
+        let entry = ClfFormat::new(names).unwrap().parse(line.as_bytes(), &mut key)?;
+        assert_eq!(entry, ReplayEntry { stamp: EntryTime::Moment(971_211_336_000_000), cost: 1 });
         Ok(crate::text::key(&key))
     }
 
@@ -291,27 +295,27 @@ mod tests {
             ("::1 - - [10/Oct/2000:13:55:36 -0700] \"GET /\" 200 x", "a size in bytes or -"),
             ("::1 - - [10/Oct/2000:13:55:36 -0700] \"GET /\" 200 1 \"x", "a referer in quotes"),
         ] {
-            assert_eq!(key("ip", line), Err(Malformed::Clf(expected)), "{line}");
+            assert_eq!(key("ip", line), Err(MalformedLine::Clf(expected)), "{line}");
         }
-        assert_eq!(key("agent", COMMON), Err(Malformed::Clf("a referer and an agent, as in the combined format")));
-        assert!(matches!(Clf::new("ip,nobody"), Err(Error::Key { name, .. }) if name == "nobody"));
-        assert!(matches!(Clf::new("ip,"), Err(Error::Key { .. })));
+        assert_eq!(key("agent", COMMON), Err(MalformedLine::Clf("a referer and an agent, as in the combined format")));
+        assert!(matches!(ClfFormat::new("ip,nobody"), Err(CliError::Key { name, .. }) if name == "nobody"));
+        assert!(matches!(ClfFormat::new("ip,"), Err(CliError::Key { .. })));
     }
 
     #[test]
     fn no_bytes_break_the_parser() {
-        let mut dice = Dice::new(88_172);
+        let mut rng = Rng::new(88_172);
         for round in 0..100_000 {
             let mut line = if round % 2 == 0 { COMMON } else { COMBINED }.as_bytes().to_vec();
             for _ in 0..3 {
-                let place = dice.below(line.len() as u64) as usize;
-                match dice.below(3) {
-                    0 => line[place] = dice.bits() as u8,
+                let place = rng.index(line.len());
+                match rng.below(3) {
+                    0 => line[place] = rng.next_u64() as u8,
                     1 => line.truncate(place.max(1)),
-                    _ => line.insert(place, b"\"[] \\-"[dice.below(6) as usize]),
+                    _ => line.insert(place, rng.pick(b"\"[] \\-")),
                 }
             }
-            let mut clf = Clf::new("ip,user,path,agent").unwrap();
+            let mut clf = ClfFormat::new("ip,user,path,agent").unwrap();
             let _ = clf.parse(&line, &mut Vec::new());
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tollgate_kernel::Micros;
 
-use super::client::{START, With, read, request, tested, tested_with};
+use super::client::{HttpTestOptions, START, read, request, tested, tested_with};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn keys_are_text_or_bytes() {
 #[tokio::test]
 async fn names_file_states_and_policies_have_names() {
     let login = "5/min".parse::<tollgate_kernel::Policy>().unwrap().with_name("login").unwrap();
-    let tested = tested_with(With { policies: vec![login], ..With::default() });
+    let tested = tested_with(HttpTestOptions { policies: vec![login], ..HttpTestOptions::default() });
     let remaining = async |policy: &str| {
         let body = format!(r#"{{"key": "a", "policy": {policy}}}"#);
         tested.post("/v1/check", &body).await.json()["remaining"].clone()

@@ -6,11 +6,11 @@ use serde_json::json;
 use tollgate_kernel::{OnError, Policy};
 use tollgate_redis::Redis;
 
-use super::client::{Tested, With, tested_with};
+use super::client::{HttpTestOptions, HttpTestServer, tested_with};
 use tollgate_engine::Home;
 
 /// Returns a server whose store is at a port without a listener.
-fn without_store() -> Tested {
+fn without_store() -> HttpTestServer {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let redis = Redis::builder(&format!("redis://127.0.0.1:{port}")).lazy().unwrap();
     let policies = [("usual", OnError::Local), ("open", OnError::Allow), ("closed", OnError::Deny)];
@@ -18,7 +18,11 @@ fn without_store() -> Tested {
         let policy: Policy = "100/min".parse().unwrap();
         policy.with_name(name).unwrap().with_on_error(on_error)
     });
-    tested_with(With { home: Some(Home::Redis(redis)), policies: policies.into(), ..With::default() })
+    tested_with(HttpTestOptions {
+        home: Some(Home::Redis(redis)),
+        policies: policies.into(),
+        ..HttpTestOptions::default()
+    })
 }
 
 #[tokio::test]
@@ -37,7 +41,7 @@ async fn decisions_say_who_made_them() {
         let told = tested.get(&format!("/v1/gate?policy={policy}")).await;
         assert_eq!((told.status == 200, told.header("tollgate-source")), (allowed, Some(source)), "{policy}");
     }
-    // R13: every decision of that kind is in the metrics.
+    // Every decision of that kind is in the metrics.
     let metrics = tested.get("/metrics").await.text();
     let series = |series: &str| metrics.lines().any(|line| line == series);
     for (policy, source, count) in
@@ -75,7 +79,7 @@ async fn a_server_without_its_store_stays_ready_and_says_so() {
 async fn with_redis_a_server_whose_store_takes_no_charges_says_that_it_decides_itself() {
     let redis = tollgate_kit::Server::start().unwrap();
     let store = Redis::builder(&redis.url()).deadline(std::time::Duration::from_secs(10)).connect().await.unwrap();
-    let tested = tested_with(With { home: Some(Home::Redis(store)), ..With::default() });
+    let tested = tested_with(HttpTestOptions { home: Some(Home::Redis(store)), ..HttpTestOptions::default() });
     assert_eq!(tested.get("/readyz").await.text(), "ready\n");
     let mut there = redis.connection().unwrap();
     let mut set = |name: &str, value: &str| {

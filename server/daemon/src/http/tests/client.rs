@@ -11,34 +11,34 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch;
 use tollgate_config::Config;
 use tollgate_kernel::{Policy, Timestamp};
-use tollgate_memory::{DEFAULT_CAP, Manual, Memory};
+use tollgate_memory::{DEFAULT_CAP, ManualClock, Memory};
 
-use crate::access::{Access, Free, Scope, Scopes, Token, Tokens};
-use crate::http::front::Limits;
-use crate::http::{Front, serve};
+use crate::access::{AccessControl, AccessToken, FreeAccess, Scope, Scopes, Tokens};
+use crate::http::shared::HttpLimits;
+use crate::http::{HttpState, serve};
 use crate::resp::clients::Clients;
-use crate::resp::commands::Scripts;
-use crate::shared::Shared;
-use tollgate_engine::{Engine, Home, Recovered};
-use tollgate_keyspace::Keys;
-use tollgate_telemetry::log::Log;
+use crate::resp::commands::ScriptRegistry;
+use crate::shared::ServerState;
+use tollgate_engine::{Engine, Home, RecoveredState};
+use tollgate_keyspace::Keyspace;
+use tollgate_telemetry::log::ServerLog;
 
 /// The time at which the clock of a test stands.
 pub(super) const START: u64 = 1_790_000_000_000_000;
 
 /// A server, its clock, and its tokens by scope.
-pub(super) struct Tested {
-    pub(super) shared: Arc<Shared>,
-    pub(super) clock: Manual,
-    pub(super) tokens: Vec<(&'static str, Token)>,
+pub(super) struct HttpTestServer {
+    pub(super) shared: Arc<ServerState>,
+    pub(super) clock: ManualClock,
+    pub(super) tokens: Vec<(&'static str, AccessToken)>,
     pub(super) stop: watch::Sender<bool>,
     pub(super) peer: SocketAddr,
 }
 
 /// What differs from the default server of a test.
 #[derive(Default)]
-pub(super) struct With {
-    pub(super) limits: Option<Limits>,
+pub(super) struct HttpTestOptions {
+    pub(super) limits: Option<HttpLimits>,
     pub(super) home: Option<Home>,
     pub(super) policies: Vec<Policy>,
     pub(super) config: Config,
@@ -48,48 +48,55 @@ pub(super) struct With {
 }
 
 /// Returns the default server of a test.
-pub(super) fn tested() -> Tested {
-    tested_with(With::default())
+pub(super) fn tested() -> HttpTestServer {
+    tested_with(HttpTestOptions::default())
 }
 
-pub(super) fn tested_with(with: With) -> Tested {
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+pub(super) fn tested_with(with: HttpTestOptions) -> HttpTestServer {
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let home = with.home.unwrap_or_else(|| {
         Home::embedded(Memory::with_clock(DEFAULT_CAP, Box::new(clock.clone())), Box::new(clock.clone()))
     });
     let scopes = ["check", "read", "refund", "reset", "admin", "check,read,refund,reset,admin"];
-    let tokens = scopes.map(|scopes| (scopes, Token::make().unwrap()));
+    let tokens = scopes.map(|scopes| (scopes, AccessToken::make().unwrap()));
     let known = known(&tokens);
-    let log = Arc::new(Log::default());
+    let log = Arc::new(ServerLog::default());
     let (stop, stopping) = watch::channel(false);
     let hosts = with.hosts.iter().map(|host| (*host).to_owned()).collect();
-    let mut front = Front::new(hosts, tollgate_http::Proxies::new(with.trusted).unwrap());
+    let mut front = HttpState::new(hosts, tollgate_http::Proxies::new(with.trusted).unwrap());
     if let Some(limits) = with.limits {
         front.limits = limits;
     }
-    let (by, keys) = (Box::new(clock.clone()), Keys::new(1 << 20));
+    let (by, keys) = (Box::new(clock.clone()), Keyspace::new(1 << 20));
     let metrics = Arc::<crate::metrics::Metrics>::default();
     let engine = Engine::new(home, with.policies, by, Arc::clone(&log), keys);
-    engine.begin(with.config, Recovered::default()).unwrap();
-    let shared = Shared {
+    engine.begin(with.config, RecoveredState::default()).unwrap();
+    let shared = ServerState {
         engine: Arc::new(engine),
-        access: Access::new(Free::Loopback, Vec::new(), known, None, Box::new(clock.clone()), Arc::clone(&log)),
+        access: AccessControl::new(
+            FreeAccess::Loopback,
+            Vec::new(),
+            known,
+            None,
+            Box::new(clock.clone()),
+            Arc::clone(&log),
+        ),
         clients: Clients::new(tollgate_kernel::Clock::now(&clock)),
         http: front,
         buffers: Arc::clone(&metrics.buffers),
         metrics,
         log,
-        scripts: Scripts::default(),
+        scripts: ScriptRegistry::default(),
         next_id: 1.into(),
         leaving: stopping.clone(),
         stopping,
     };
     let peer = with.peer.unwrap_or("127.0.0.1:50000").parse().unwrap();
-    Tested { shared: Arc::new(shared), clock, tokens: tokens.into(), stop, peer }
+    HttpTestServer { shared: Arc::new(shared), clock, tokens: tokens.into(), stop, peer }
 }
 
 /// Returns the tokens as a server reads them from a file.
-fn known(tokens: &[(&str, Token)]) -> Tokens {
+fn known(tokens: &[(&str, AccessToken)]) -> Tokens {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let file = std::env::temp_dir().join(format!("tollgate-http-{}-{number}", std::process::id()));
@@ -107,13 +114,13 @@ fn known(tokens: &[(&str, Token)]) -> Tokens {
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct HttpTestResponse {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
-impl Told {
+impl HttpTestResponse {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
@@ -151,7 +158,7 @@ pub(super) fn request(method: &str, target: &str, headers: &[(&str, &str)], body
     (text + "\r\n" + body).into_bytes()
 }
 
-impl Tested {
+impl HttpTestServer {
     /// Returns a connection that is being served.
     pub(super) fn connect(&self) -> DuplexStream {
         self.connect_with(64 << 10)
@@ -166,7 +173,7 @@ impl Tested {
     }
 
     /// Returns the answer to bytes on a connection of their own.
-    pub(super) async fn raw(&self, bytes: &[u8]) -> Told {
+    pub(super) async fn raw(&self, bytes: &[u8]) -> HttpTestResponse {
         let mut stream = self.connect();
         // The server may refuse it before it has read all of it.
         let _ = stream.write_all(bytes).await;
@@ -174,15 +181,21 @@ impl Tested {
         read(&mut stream, is_head).await.expect("an answer")
     }
 
-    pub(super) async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Told {
+    pub(super) async fn ask(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> HttpTestResponse {
         self.raw(&request(method, target, headers, body)).await
     }
 
-    pub(super) async fn get(&self, target: &str) -> Told {
+    pub(super) async fn get(&self, target: &str) -> HttpTestResponse {
         self.ask("GET", target, &[], "").await
     }
 
-    pub(super) async fn post(&self, target: &str, body: &str) -> Told {
+    pub(super) async fn post(&self, target: &str, body: &str) -> HttpTestResponse {
         self.ask("POST", target, &[("Content-Type", "application/json")], body).await
     }
 
@@ -191,14 +204,14 @@ impl Tested {
         format!("Bearer {}", token.1.text())
     }
 
-    pub(super) async fn post_as(&self, scopes: &str, target: &str, body: &str) -> Told {
+    pub(super) async fn post_as(&self, scopes: &str, target: &str, body: &str) -> HttpTestResponse {
         let bearer = self.bearer(scopes);
         self.ask("POST", target, &[("Content-Type", "application/json"), ("Authorization", &bearer)], body).await
     }
 }
 
 /// Reads one answer; `None` if the connection ends before it.
-pub(super) async fn read(stream: &mut DuplexStream, is_head: bool) -> Option<Told> {
+pub(super) async fn read(stream: &mut DuplexStream, is_head: bool) -> Option<HttpTestResponse> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -214,7 +227,7 @@ pub(super) async fn read(stream: &mut DuplexStream, is_head: bool) -> Option<Tol
         .map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{line:?}")))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
-    let mut told = Told { status, headers, body: Vec::new() };
+    let mut told = HttpTestResponse { status, headers, body: Vec::new() };
     let length: usize = told.header("content-length").map_or(0, |length| length.parse().unwrap());
     if !is_head {
         told.body = vec![0; length];

@@ -1,6 +1,6 @@
 //! Requests that are not valid, and their errors.
 
-use super::client::{With, tested, tested_with};
+use super::client::{HttpTestOptions, tested, tested_with};
 
 #[tokio::test]
 async fn wrong_bodies_say_what_was_expected_and_change_nothing() {
@@ -111,7 +111,7 @@ async fn paths_methods_and_types() {
 
 #[tokio::test]
 async fn only_the_names_of_this_server_are_answered() {
-    let tested = tested_with(With { hosts: &["tollgate.internal"], ..With::default() });
+    let tested = tested_with(HttpTestOptions { hosts: &["tollgate.internal"], ..HttpTestOptions::default() });
     for (host, status) in [
         ("localhost:7380", 200),
         ("127.0.0.1", 200),
@@ -140,7 +140,7 @@ async fn only_the_names_of_this_server_are_answered() {
 #[tokio::test]
 async fn where_nothing_is_free_any_name_is_answered() {
     // A server that other machines reach has host names it does not know of.
-    let tested = tested_with(With { peer: Some("192.0.2.7:50000"), ..With::default() });
+    let tested = tested_with(HttpTestOptions { peer: Some("192.0.2.7:50000"), ..HttpTestOptions::default() });
     let bearer = tested.bearer("check");
     for host in ["gate.example:7380", "tollgate", "10.1.2.3", "localhost"] {
         assert_eq!(tested.ask("GET", "/healthz", &[("Host", host)], "").await.status, 200, "{host}");

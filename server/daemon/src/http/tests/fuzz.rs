@@ -1,40 +1,21 @@
-//! Every input gets a well-formed answer, and the server survives. The short form of R20.
+//! Every input gets a well-formed answer, and the server survives.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tollgate_random::Rng;
 
-use super::client::{Tested, request, tested};
+use super::client::{HttpTestServer, request, tested};
 use crate::http::ROUTES;
 
-/// A small deterministic generator of numbers.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
-        of[self.below(of.len())]
-    }
-
-    /// Returns bytes taken from a word list and at random.
-    fn bytes(&mut self, words: &[&str], most: usize) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for _ in 0..self.below(most) {
-            match self.below(4) {
-                0 => bytes.push(self.next() as u8),
-                _ => bytes.extend(self.one(words).as_bytes()),
-            }
+/// Returns bytes taken from a word list and at random.
+fn random_bytes(rng: &mut Rng, words: &[&str], most: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..rng.index(most) {
+        match rng.below(4) {
+            0 => bytes.push(rng.next_u64() as u8),
+            _ => bytes.extend(rng.pick(words).as_bytes()),
         }
-        bytes
     }
+    bytes
 }
 
 const JSON: [&str; 24] = [
@@ -121,7 +102,7 @@ const QUERY: [&str; 16] = [
 ];
 
 /// Sends bytes, closes the connection, and checks everything that comes back.
-async fn send(tested: &Tested, bytes: &[u8]) {
+async fn send(tested: &HttpTestServer, bytes: &[u8]) {
     let mut stream = tested.connect();
     stream.write_all(bytes).await.unwrap();
     stream.shutdown().await.unwrap();
@@ -137,16 +118,16 @@ async fn send(tested: &Tested, bytes: &[u8]) {
 #[tokio::test]
 async fn bodies_headers_and_targets_of_every_kind_are_answered() {
     let tested = tested();
-    let mut random = Random(0x5eed);
+    let mut rng = Rng::new(0x5eed);
     let paths: Vec<&str> = ROUTES.iter().map(|route| route.path).collect();
     for _ in 0..4_000 {
-        let path = random.one(&paths);
-        let method = random.one(&["GET", "POST", "POST", "HEAD", "PUT", "OPTIONS", "TRACE"]);
+        let path = rng.pick(&paths);
+        let method = rng.pick(&["GET", "POST", "POST", "HEAD", "PUT", "OPTIONS", "TRACE"]);
         let kind = ("Content-Type", "application/json");
-        match random.below(3) {
+        match rng.below(3) {
             // A random body behind a valid head: there is an answer.
             0 => {
-                let body = random.bytes(&JSON, 24);
+                let body = random_bytes(&mut rng, &JSON, 24);
                 let mut bytes = request("POST", path, &[kind], "");
                 let head = String::from_utf8(bytes).unwrap();
                 bytes = head.replace("Content-Length: 0", &format!("Content-Length: {}", body.len())).into_bytes();
@@ -157,20 +138,20 @@ async fn bodies_headers_and_targets_of_every_kind_are_answered() {
             // Random header fields.
             1 => {
                 let mut bytes = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n").into_bytes();
-                for _ in 0..random.below(6) {
-                    bytes.extend(random.one(&HEADERS).as_bytes());
+                for _ in 0..rng.below(6) {
+                    bytes.extend(rng.pick(&HEADERS).as_bytes());
                     bytes.extend(b": ");
-                    bytes.extend(random.bytes(&VALUES, 6));
+                    bytes.extend(random_bytes(&mut rng, &VALUES, 6));
                     bytes.extend(b"\r\n");
                 }
                 bytes.extend(b"\r\n");
-                bytes.extend(random.bytes(&JSON, 6));
+                bytes.extend(random_bytes(&mut rng, &JSON, 6));
                 send(&tested, &bytes).await;
             }
             // Random targets.
             _ => {
                 let mut bytes = format!("{method} {path}").into_bytes();
-                bytes.extend(random.bytes(&QUERY, 12));
+                bytes.extend(random_bytes(&mut rng, &QUERY, 12));
                 bytes.extend(b" HTTP/1.1\r\nHost: localhost\r\n\r\n");
                 send(&tested, &bytes).await;
             }
@@ -178,9 +159,13 @@ async fn bodies_headers_and_targets_of_every_kind_are_answered() {
     }
     // Bytes that are not HTTP at all.
     for _ in 0..1_000 {
-        let bytes = random.bytes(&["GET ", "/", " HTTP/1.1", "\r\n", "\r\n\r\n", "Host: ", ":", "PRI * HTTP/2.0"], 20);
+        let bytes = random_bytes(
+            &mut rng,
+            &["GET ", "/", " HTTP/1.1", "\r\n", "\r\n\r\n", "Host: ", ":", "PRI * HTTP/2.0"],
+            20,
+        );
         send(&tested, &bytes).await;
     }
     assert_eq!(tested.get("/healthz").await.status, 200);
-    assert_eq!(tested.shared.http.in_hand(), 0);
+    assert_eq!(tested.shared.http.requests_in_flight(), 0);
 }

@@ -2,9 +2,9 @@
 
 use tollgate_config::Config;
 
-use super::client::{With, tested, tested_with};
+use super::client::{HttpTestOptions, tested, tested_with};
 
-const BEHIND_NGINX: With = With {
+const BEHIND_NGINX: HttpTestOptions = HttpTestOptions {
     limits: None,
     home: None,
     policies: Vec::new(),
@@ -51,7 +51,7 @@ async fn passes_and_refusals_in_status_and_fields() {
 #[tokio::test]
 async fn the_policy_is_the_proxys() {
     let login = "1/min".parse::<tollgate_kernel::Policy>().unwrap().with_name("login").unwrap();
-    let tested = tested_with(With { policies: vec![login], ..With::default() });
+    let tested = tested_with(HttpTestOptions { policies: vec![login], ..HttpTestOptions::default() });
     let by = async |target: &str, field: &str| tested.ask("GET", target, &[("Tollgate-Policy", field)], "").await;
     assert_eq!(by("/v1/gate", "login").await.status, 200);
     assert_eq!(by("/v1/gate", "login").await.status, 403);
@@ -84,7 +84,7 @@ async fn what_a_client_shows_to_the_service_is_no_login_where_the_gate_is_free()
 #[tokio::test]
 async fn pages_of_other_sites_spend_nothing() {
     let browser = tested();
-    let ask = async |tested: &super::client::Tested, headers: &[(&str, &str)]| {
+    let ask = async |tested: &super::client::HttpTestServer, headers: &[(&str, &str)]| {
         tested.ask("GET", "/v1/gate?policy=9/min", headers, "").await
     };
     for site in ["cross-site", "same-site"] {
@@ -101,7 +101,7 @@ async fn pages_of_other_sites_spend_nothing() {
     // A proxy passes on the fields of its clients' browsers.
     let proxy = tested_with(BEHIND_NGINX);
     assert_eq!(ask(&proxy, &[("Sec-Fetch-Site", "cross-site")]).await.status, 200);
-    let elsewhere = tested_with(With { peer: Some("192.0.2.7:50000"), ..With::default() });
+    let elsewhere = tested_with(HttpTestOptions { peer: Some("192.0.2.7:50000"), ..HttpTestOptions::default() });
     let bearer = elsewhere.bearer("check");
     let headers = [("Sec-Fetch-Site", "cross-site"), ("Authorization", bearer.as_str())];
     assert_eq!(ask(&elsewhere, &headers).await.status, 200, "who has a token is no page");
@@ -144,8 +144,12 @@ async fn the_key_is_a_header_or_the_address() {
 
 #[tokio::test]
 async fn a_stranger_does_not_choose_his_address() {
-    // R29: rotating headers from an untrusted peer, and rotating addresses of one network, are one bucket.
-    let tested = tested_with(With { peer: Some("[2001:db8::1]:5"), trusted: &["127.0.0.1"], ..With::default() });
+    // Rotating headers from an untrusted peer, and rotating addresses of one network, are one bucket.
+    let tested = tested_with(HttpTestOptions {
+        peer: Some("[2001:db8::1]:5"),
+        trusted: &["127.0.0.1"],
+        ..HttpTestOptions::default()
+    });
     let token = tested.bearer("check");
     for number in 0..300u32 {
         let address = format!("10.0.{}.{}", number / 256, number % 256);
@@ -153,7 +157,7 @@ async fn a_stranger_does_not_choose_his_address() {
         let told = tested.ask("GET", "/v1/gate?policy=1000/h", &headers, "").await;
         assert_eq!(told.header("tollgate-remaining"), Some((999 - number).to_string().as_str()));
     }
-    let mut tested = tested_with(With { peer: Some("[2001:db8::1]:5"), ..With::default() });
+    let mut tested = tested_with(HttpTestOptions { peer: Some("[2001:db8::1]:5"), ..HttpTestOptions::default() });
     let token = tested.bearer("check");
     for number in 0..300u16 {
         tested.peer = format!("[2001:db8::{:x}:1]:5", number * 7).parse().unwrap();
@@ -187,10 +191,10 @@ async fn wrong_questions_of_a_proxy() {
 }
 
 /// Returns a server behind a proxy, with a policy whose keys are made of parts.
-fn of_parts(key: &str) -> super::client::Tested {
+fn of_parts(key: &str) -> super::client::HttpTestServer {
     let yaml = format!("policies:\n  parts: {{limit: 90/min, key: {key}}}\n");
-    let config = tollgate_config::read(&yaml, tollgate_config::Format::Yaml).unwrap().config;
-    tested_with(With { config, ..BEHIND_NGINX })
+    let config = tollgate_config::read(&yaml, tollgate_config::ConfigFormat::Yaml).unwrap().config;
+    tested_with(HttpTestOptions { config, ..BEHIND_NGINX })
 }
 
 #[tokio::test]

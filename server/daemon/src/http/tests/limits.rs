@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-use super::client::{Tested, With, read, read_head, request, tested, tested_with};
-use crate::http::front::Limits;
+use super::client::{HttpTestOptions, HttpTestServer, read, read_head, request, tested, tested_with};
+use crate::http::shared::HttpLimits;
 
 const JSON: [(&str, &str); 1] = [("Content-Type", "application/json")];
 
@@ -86,7 +86,7 @@ async fn who_does_not_read_is_cut_off() {
 }
 
 /// Asserts that these routes answer while everything else is full.
-async fn assert_answers(tested: &Tested) {
+async fn assert_answers(tested: &HttpTestServer) {
     for path in ["/healthz", "/readyz", "/metrics", "/v1/gate?policy=9000/min"] {
         let told = tested.get(path).await;
         assert_eq!(told.status, 200, "{path}: {told:?}");
@@ -95,8 +95,8 @@ async fn assert_answers(tested: &Tested) {
 
 #[tokio::test]
 async fn bodies_that_do_not_come_keep_nobody_from_an_answer() {
-    let limits = Limits { in_flight: 1, ..Limits::default() };
-    let tested = tested_with(With { limits: Some(limits), ..With::default() });
+    let limits = HttpLimits { in_flight: 1, ..HttpLimits::default() };
+    let tested = tested_with(HttpTestOptions { limits: Some(limits), ..HttpTestOptions::default() });
     let asked = request("POST", "/v1/check", &JSON, r#"{"key": "a", "policy": "9/min"}"#);
     let (head, body) = asked.split_at(asked.len() - 5);
     let mut waiting = Vec::new();
@@ -117,8 +117,8 @@ async fn bodies_that_do_not_come_keep_nobody_from_an_answer() {
 
 #[tokio::test]
 async fn requests_with_bodies_are_so_many_at_a_time_and_others_answer() {
-    let limits = Limits { in_flight: 0, ..Limits::default() };
-    let tested = tested_with(With { limits: Some(limits), ..With::default() });
+    let limits = HttpLimits { in_flight: 0, ..HttpLimits::default() };
+    let tested = tested_with(HttpTestOptions { limits: Some(limits), ..HttpTestOptions::default() });
     let told = tested.post("/v1/check", r#"{"key": "a", "policy": "9/min"}"#).await;
     assert_eq!((told.status, told.header("retry-after")), (503, Some("1")));
     assert!(told.problem().contains("at most 0 requests with bodies at a time"));

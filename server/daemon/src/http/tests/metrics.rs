@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::client::{Tested, With, tested, tested_with};
+use super::client::{HttpTestOptions, HttpTestServer, tested, tested_with};
 use tollgate_engine::Home;
 
 const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -76,7 +76,7 @@ fn labels_are_well_formed(labels: &str) {
     }
 }
 
-async fn metrics(tested: &Tested) -> (String, HashMap<String, f64>) {
+async fn metrics(tested: &HttpTestServer) -> (String, HashMap<String, f64>) {
     let told = tested.get("/metrics").await;
     assert_eq!(told.header("content-type"), Some(PLAIN));
     let text = told.text();
@@ -159,9 +159,9 @@ async fn decisions_and_requests_are_counted() {
 
 #[tokio::test]
 async fn many_policies_names_and_keys_are_few_series() {
-    // R23: what callers choose does not grow the page.
+    // What callers choose does not grow the page.
     let login = "5/min".parse::<tollgate_kernel::Policy>().unwrap().with_name("login").unwrap();
-    let tested = tested_with(With { policies: vec![login], ..With::default() });
+    let tested = tested_with(HttpTestOptions { policies: vec![login], ..HttpTestOptions::default() });
     let engine = &tested.shared.engine;
     let long = |number: usize| {
         let limits: Vec<String> = (1..=32).map(|limit| format!("{}/{}min gcra burst=7", number + 7, limit)).collect();
@@ -203,7 +203,7 @@ async fn every_family_is_in_the_runbook() {
     let guide = include_str!("../../../../../docs/running.md");
     let redis = tollgate_redis::Redis::builder("redis://127.0.0.1:1").lazy().unwrap();
     for home in [None, Some(Home::Redis(redis))] {
-        let tested = tested_with(With { home, ..With::default() });
+        let tested = tested_with(HttpTestOptions { home, ..HttpTestOptions::default() });
         let text = tested.get("/metrics").await.text();
         let names: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
@@ -217,7 +217,7 @@ async fn every_family_is_in_the_runbook() {
 
 /// Returns the page for a file of that number of policies, each with a rule of some kind and each used, and that number
 /// of keys.
-async fn page_of(policies: usize, keys: usize, backwards: bool) -> (Tested, String, HashMap<String, f64>) {
+async fn page_of(policies: usize, keys: usize, backwards: bool) -> (HttpTestServer, String, HashMap<String, f64>) {
     // Names that the store keeps apart: those in addition to policies, and that of bare text.
     let policies = policies.min(tollgate_memory::MAX_NAMES - 300);
     let rule = |number: usize| match number {
@@ -234,8 +234,9 @@ async fn page_of(policies: usize, keys: usize, backwards: bool) -> (Tested, Stri
         _ => format!("  p{number}: {{limit: 2/min{}}}\n", rule(number)),
     };
     let yaml: String = (0..policies).map(line).collect();
-    let config = tollgate_config::read(&format!("policies:\n{yaml}"), tollgate_config::Format::Yaml).unwrap().config;
-    let tested = tested_with(With { config, ..With::default() });
+    let config =
+        tollgate_config::read(&format!("policies:\n{yaml}"), tollgate_config::ConfigFormat::Yaml).unwrap().config;
+    let tested = tested_with(HttpTestOptions { config, ..HttpTestOptions::default() });
     let engine = &tested.shared.engine;
     let mut decisions = Vec::new();
     let mut check = async |policy: &str, key: &str| {
@@ -270,7 +271,7 @@ fn assert_is_small(text: &str, series: &HashMap<String, f64>) {
 
 #[tokio::test]
 async fn ten_thousand_policies_with_rules_are_few_series() {
-    // R23, with fewer keys: the long form is below.
+    // With fewer keys; the long form is below.
     let (_, text, series) = page_of(10_000, 20_000, true).await;
     assert_is_small(&text, &series);
     // The last policies of the file were used first, and have their own labels.
@@ -291,7 +292,7 @@ async fn ten_thousand_policies_with_rules_are_few_series() {
     assert!(series.len() > 1_000 && series[r#"tollgate_bans_total{policy="p0"}"#] == 2., "{}", series.len());
 }
 
-/// R23 in full: `cargo test -p tollgate-daemon --release --lib -- --ignored --nocapture a_million_keys`.
+/// The same with a million keys: `cargo test -p tollgate-daemon --release --lib -- --ignored --nocapture a_million_keys`.
 #[tokio::test]
 #[ignore = "a million keys, and how long a page takes"]
 async fn a_million_keys_and_ten_thousand_policies_are_a_short_page() {

@@ -1,7 +1,7 @@
 //! Every route with no token, with the wrong scopes and with the right scope: nothing is done without its scope. The
 //! routes are those of the list, so new ones are covered without a line here.
 
-use super::client::{Tested, With, tested, tested_with};
+use super::client::{HttpTestOptions, HttpTestServer, tested, tested_with};
 use crate::access::{Scope, Scopes};
 use crate::http::routes::{Methods, ROUTES, Route};
 
@@ -9,7 +9,7 @@ use crate::http::routes::{Methods, ROUTES, Route};
 const ANYBODY: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
 
 /// Sends a request that the route answers with 200 if it is allowed.
-async fn ask(tested: &Tested, route: &Route, authorization: Option<&str>) -> u16 {
+async fn ask(tested: &HttpTestServer, route: &Route, authorization: Option<&str>) -> u16 {
     let (mut headers, mut body) = (Vec::new(), String::new());
     headers.extend(authorization.map(|value| ("Authorization", value)));
     if route.methods == Methods::Post {
@@ -34,7 +34,7 @@ async fn ask(tested: &Tested, route: &Route, authorization: Option<&str>) -> u16
     told.status
 }
 
-fn keys(tested: &Tested) -> usize {
+fn keys(tested: &HttpTestServer) -> usize {
     let stats = || tested.shared.engine.home_stats().embedded().unwrap();
     stats().keys
 }
@@ -49,7 +49,7 @@ async fn routes_without_a_scope_tell_nothing() {
 #[tokio::test]
 async fn every_route_times_every_token() {
     // From another machine nothing is free.
-    let tested = tested_with(With { peer: Some("192.0.2.7:50000"), ..With::default() });
+    let tested = tested_with(HttpTestOptions { peer: Some("192.0.2.7:50000"), ..HttpTestOptions::default() });
     for route in ROUTES {
         let Some(scope) = route.scope else {
             assert_eq!(ask(&tested, route, None).await, 200, "{}", route.path);
@@ -70,7 +70,7 @@ async fn every_route_times_every_token() {
 
 #[tokio::test]
 async fn wrong_tokens_are_none_and_soon_wait() {
-    let tested = tested_with(With { peer: Some("192.0.2.7:50000"), ..With::default() });
+    let tested = tested_with(HttpTestOptions { peer: Some("192.0.2.7:50000"), ..HttpTestOptions::default() });
     let route = ROUTES.iter().find(|route| route.path == "/v1/check").unwrap();
     let right = tested.bearer("check");
     // A field that holds no token does not count as a failed login.

@@ -1,44 +1,44 @@
 //! CLIENT and other commands on the connection itself.
 
-use super::table::{Command, NONE, Run, line};
-use super::{SYNTAX, Turn, command};
+use super::table::{CommandHandler::Plain, NONE, RespCommand, line};
+use super::{CommandContext, SYNTAX, command};
 use crate::access::Scope;
-use crate::resp::session::Queue;
+use crate::resp::session::MultiQueue;
 use tollgate_keyspace::number;
 use tollgate_keyspace::{Fault, shown};
 
-pub(super) fn ping(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    match turn.args.len() {
-        1 => turn.out.simple("PONG"),
-        2 => turn.out.bulk(turn.args.at(1)),
+pub(super) fn ping(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    match ctx.args.len() {
+        1 => ctx.out.simple("PONG"),
+        2 => ctx.out.bulk(ctx.args.at(1)),
         _ => return Err(Fault::wrong("wrong number of arguments for 'ping' command; expected PING [text]")),
     }
     Ok(())
 }
 
-pub(super) fn echo(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.out.bulk(turn.args.at(1));
+pub(super) fn echo(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.out.bulk(ctx.args.at(1));
     Ok(())
 }
 
-pub(super) fn quit(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.session.ends = true;
-    turn.out.simple("OK");
+pub(super) fn quit(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.session.ends = true;
+    ctx.out.simple("OK");
     Ok(())
 }
 
-pub(super) fn multi(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    if turn.session.queue.is_some() {
+pub(super) fn multi(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    if ctx.session.queue.is_some() {
         return Err(Fault::wrong("MULTI calls can not be nested"));
     }
-    turn.session.queue = Some(Queue::default());
-    turn.out.simple("OK");
+    ctx.session.queue = Some(MultiQueue::default());
+    ctx.out.simple("OK");
     Ok(())
 }
 
-pub(super) fn discard(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.session.queue.take().ok_or_else(|| Fault::wrong("DISCARD without MULTI"))?;
-    turn.out.simple("OK");
+pub(super) fn discard(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.session.queue.take().ok_or_else(|| Fault::wrong("DISCARD without MULTI"))?;
+    ctx.out.simple("OK");
     Ok(())
 }
 
@@ -46,84 +46,84 @@ pub(super) fn discard(turn: &mut Turn<'_>) -> Result<(), Fault> {
 const MAX_NAME: usize = 256;
 
 /// The subcommands of CLIENT.
-pub(super) static PARTS: &[Command] = &[
-    line("CLIENT|ID", 2, "CLIENT ID", None, NONE, Run::Plain(id)),
-    line("CLIENT|INFO", 2, "CLIENT INFO", None, NONE, Run::Plain(own_line)),
-    line("CLIENT|LIST", -2, "CLIENT LIST [ID id [id …]]", Some(Scope::Read), NONE, Run::Plain(list)),
-    line("CLIENT|SETNAME", 3, "CLIENT SETNAME name", None, NONE, Run::Plain(set_name)),
-    line("CLIENT|GETNAME", 2, "CLIENT GETNAME", None, NONE, Run::Plain(get_name)),
-    line("CLIENT|SETINFO", 4, "CLIENT SETINFO LIB-NAME|LIB-VER text", None, NONE, Run::Plain(set_info)),
-    line("CLIENT|NO-EVICT", 3, "CLIENT NO-EVICT ON|OFF", None, NONE, Run::Plain(on_or_off)),
-    line("CLIENT|NO-TOUCH", 3, "CLIENT NO-TOUCH ON|OFF", None, NONE, Run::Plain(on_or_off)),
-    line("CLIENT|REPLY", 3, "CLIENT REPLY ON", None, NONE, Run::Plain(reply)),
-    line("CLIENT|TRACKING", -3, "CLIENT TRACKING OFF", None, NONE, Run::Plain(tracking)),
-    line("CLIENT|GETREDIR", 2, "CLIENT GETREDIR", None, NONE, Run::Plain(redirection)),
-    line("CLIENT|KILL", -3, "CLIENT KILL [word …]", Some(Scope::Admin), NONE, Run::Plain(kill)),
-    line("CLIENT|MAINT_NOTIFICATIONS", -3, "CLIENT MAINT_NOTIFICATIONS OFF", None, NONE, Run::Plain(maintenance)),
-    line("CLIENT|HELP", 2, "CLIENT HELP", None, NONE, Run::Plain(command::help)),
+pub(super) static PARTS: &[RespCommand] = &[
+    line("CLIENT|ID", 2, "CLIENT ID", None, NONE, Plain(id)),
+    line("CLIENT|INFO", 2, "CLIENT INFO", None, NONE, Plain(own_line)),
+    line("CLIENT|LIST", -2, "CLIENT LIST [ID id [id …]]", Some(Scope::Read), NONE, Plain(list)),
+    line("CLIENT|SETNAME", 3, "CLIENT SETNAME name", None, NONE, Plain(set_name)),
+    line("CLIENT|GETNAME", 2, "CLIENT GETNAME", None, NONE, Plain(get_name)),
+    line("CLIENT|SETINFO", 4, "CLIENT SETINFO LIB-NAME|LIB-VER text", None, NONE, Plain(set_info)),
+    line("CLIENT|NO-EVICT", 3, "CLIENT NO-EVICT ON|OFF", None, NONE, Plain(on_or_off)),
+    line("CLIENT|NO-TOUCH", 3, "CLIENT NO-TOUCH ON|OFF", None, NONE, Plain(on_or_off)),
+    line("CLIENT|REPLY", 3, "CLIENT REPLY ON", None, NONE, Plain(reply)),
+    line("CLIENT|TRACKING", -3, "CLIENT TRACKING OFF", None, NONE, Plain(tracking)),
+    line("CLIENT|GETREDIR", 2, "CLIENT GETREDIR", None, NONE, Plain(redirection)),
+    line("CLIENT|KILL", -3, "CLIENT KILL [word …]", Some(Scope::Admin), NONE, Plain(kill)),
+    line("CLIENT|MAINT_NOTIFICATIONS", -3, "CLIENT MAINT_NOTIFICATIONS OFF", None, NONE, Plain(maintenance)),
+    line("CLIENT|HELP", 2, "CLIENT HELP", None, NONE, Plain(command::help)),
 ];
 
-fn id(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.out.int(i64::try_from(turn.session.id).unwrap_or(i64::MAX));
+fn id(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.out.int(i64::try_from(ctx.session.id).unwrap_or(i64::MAX));
     Ok(())
 }
 
-fn own_line(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let own = turn.session.id;
-    tell(turn, |id| id == own);
+fn own_line(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    let own = ctx.session.id;
+    write_lines(ctx, |id| id == own);
     Ok(())
 }
 
 /// Lists the caller's own connection; all connections with the scope `admin`.
-fn list(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let mut asked = Vec::new();
-    if turn.args.len() > 2 {
-        let ids: Option<Vec<u64>> = turn.args.iter().skip(3).map(|id| number(id)?.try_into().ok()).collect();
+fn list(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    let mut wanted = Vec::new();
+    if ctx.args.len() > 2 {
+        let ids: Option<Vec<u64>> = ctx.args.iter().skip(3).map(|id| number(id)?.try_into().ok()).collect();
         match ids {
-            Some(ids) if turn.args.is(2, "ID") && !ids.is_empty() => asked = ids,
+            Some(ids) if ctx.args.is(2, "ID") && !ids.is_empty() => wanted = ids,
             _ => return Err(Fault::wrong(format!("{SYNTAX}: expected CLIENT LIST [ID id [id …]]"))),
         }
     }
-    let (own, admin) = (turn.session.id, turn.session.scopes.has(Scope::Admin));
-    tell(turn, |id| (admin || id == own) && (asked.is_empty() || asked.contains(&id)));
+    let (own, admin) = (ctx.session.id, ctx.session.scopes.has(Scope::Admin));
+    write_lines(ctx, |id| (admin || id == own) && (wanted.is_empty() || wanted.contains(&id)));
     Ok(())
 }
 
-fn tell(turn: &mut Turn<'_>, asked: impl Fn(u64) -> bool) {
-    let text = turn.shared.clients.text(turn.shared.engine.now(), asked);
-    turn.out.verbatim(&text);
+fn write_lines(ctx: &mut CommandContext<'_>, wanted: impl Fn(u64) -> bool) {
+    let text = ctx.shared.clients.text(ctx.shared.engine.now(), wanted);
+    ctx.out.verbatim(&text);
 }
 
-fn set_name(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.session.name = a_name(turn.args.at(2))?.to_vec();
-    said(turn)
+fn set_name(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.session.name = check_name(ctx.args.at(2))?.to_vec();
+    described(ctx)
 }
 
-fn get_name(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    match turn.session.name.as_slice() {
-        [] => turn.out.nil(),
-        name => turn.out.bulk(name),
+fn get_name(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    match ctx.session.name.as_slice() {
+        [] => ctx.out.nil(),
+        name => ctx.out.bulk(name),
     }
     Ok(())
 }
 
-fn set_info(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let place = ["LIB-NAME", "LIB-VER"].into_iter().position(|word| turn.args.is(2, word));
-    let place = place.ok_or_else(|| Fault::wrong(format!("Unrecognized option '{}'", shown(turn.args.at(2)))))?;
-    let text = visible("lib-name and lib-ver", turn.args.at(3))?;
-    turn.session.library[place] = text.to_vec();
-    said(turn)
+fn set_info(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    let place = ["LIB-NAME", "LIB-VER"].into_iter().position(|word| ctx.args.is(2, word));
+    let place = place.ok_or_else(|| Fault::wrong(format!("Unrecognized option '{}'", shown(ctx.args.at(2)))))?;
+    let text = visible("lib-name and lib-ver", ctx.args.at(3))?;
+    ctx.session.library[place] = text.to_vec();
+    described(ctx)
 }
 
 /// Updates the list of clients after a connection described itself.
-fn said(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.shared.clients.tell(turn.session, turn.out.protocol);
-    turn.out.simple("OK");
+fn described(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.shared.clients.update(ctx.session, ctx.out.protocol);
+    ctx.out.simple("OK");
     Ok(())
 }
 
 /// Checks a name that a connection gives itself.
-pub(super) fn a_name(text: &[u8]) -> Result<&[u8], Fault> {
+pub(super) fn check_name(text: &[u8]) -> Result<&[u8], Fault> {
     visible("Client names", text)
 }
 
@@ -139,43 +139,43 @@ fn visible<'a>(what: &str, text: &'a [u8]) -> Result<&'a [u8], Fault> {
 
 /// Accepts NO-EVICT and NO-TOUCH, which have no effect: no connection is closed for another, and reading does not age
 /// keys.
-fn on_or_off(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    if !turn.args.is(2, "ON") && !turn.args.is(2, "OFF") {
+fn on_or_off(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    if !ctx.args.is(2, "ON") && !ctx.args.is(2, "OFF") {
         return Err(Fault::wrong(format!("{SYNTAX}: expected ON or OFF")));
     }
-    turn.out.simple("OK");
+    ctx.out.simple("OK");
     Ok(())
 }
 
-fn reply(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    if !turn.args.is(2, "ON") {
+fn reply(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    if !ctx.args.is(2, "ON") {
         return Err(Fault::wrong(format!("{SYNTAX}: expected ON: every command is answered here")));
     }
-    turn.out.simple("OK");
+    ctx.out.simple("OK");
     Ok(())
 }
 
-fn tracking(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    if !turn.args.is(2, "OFF") {
+fn tracking(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    if !ctx.args.is(2, "OFF") {
         return Err(Fault::wrong(format!("{SYNTAX}: expected OFF: keys are not tracked for caches here")));
     }
-    turn.out.simple("OK");
+    ctx.out.simple("OK");
     Ok(())
 }
 
 /// Replies that nothing is redirected, since nothing is tracked.
-fn redirection(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.out.int(-1);
+fn redirection(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.out.int(-1);
     Ok(())
 }
 
-fn kill(_: &mut Turn<'_>) -> Result<(), Fault> {
+fn kill(_: &mut CommandContext<'_>) -> Result<(), Fault> {
     Err(Fault::wrong("CLIENT KILL is not offered: connections end by themselves or with the server"))
 }
 
-fn maintenance(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    if turn.args.is(2, "OFF") {
-        turn.out.simple("OK");
+fn maintenance(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    if ctx.args.is(2, "OFF") {
+        ctx.out.simple("OK");
         return Ok(());
     }
     Err(Fault::wrong("CLIENT MAINT_NOTIFICATIONS: expected OFF: this server does not move"))

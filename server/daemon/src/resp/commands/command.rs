@@ -1,60 +1,60 @@
 //! COMMAND and its subcommands, answered from the table.
 
 use super::docs;
-use super::table::{COMMANDS, Command, NONE, Run, find, line};
-use super::{SYNTAX, Turn};
+use super::table::{COMMANDS, CommandHandler::Plain, NONE, RespCommand, find, line};
+use super::{CommandContext, SYNTAX};
 use crate::access::Scope;
-use crate::resp::writer::Writer;
+use crate::resp::writer::RespWriter;
 use tollgate_kernel::matches;
 use tollgate_keyspace::Fault;
 
 /// The subcommands of COMMAND.
-pub(super) static PARTS: &[Command] = &[
-    line("COMMAND|COUNT", 2, "COMMAND COUNT", None, NONE, Run::Plain(count)),
-    line("COMMAND|DOCS", -2, "COMMAND DOCS [command …]", None, NONE, Run::Plain(docs::docs)),
-    line("COMMAND|INFO", -2, "COMMAND INFO [command …]", None, NONE, Run::Plain(some)),
-    line("COMMAND|LIST", -2, "COMMAND LIST [FILTERBY MODULE|ACLCAT|PATTERN word]", None, NONE, Run::Plain(list)),
-    line("COMMAND|GETKEYS", -3, "COMMAND GETKEYS command [word …]", None, NONE, Run::Plain(keys)),
-    line("COMMAND|HELP", 2, "COMMAND HELP", None, NONE, Run::Plain(help)),
+pub(super) static PARTS: &[RespCommand] = &[
+    line("COMMAND|COUNT", 2, "COMMAND COUNT", None, NONE, Plain(count)),
+    line("COMMAND|DOCS", -2, "COMMAND DOCS [command …]", None, NONE, Plain(docs::docs)),
+    line("COMMAND|INFO", -2, "COMMAND INFO [command …]", None, NONE, Plain(some)),
+    line("COMMAND|LIST", -2, "COMMAND LIST [FILTERBY MODULE|ACLCAT|PATTERN word]", None, NONE, Plain(list)),
+    line("COMMAND|GETKEYS", -3, "COMMAND GETKEYS command [word …]", None, NONE, Plain(keys)),
+    line("COMMAND|HELP", 2, "COMMAND HELP", None, NONE, Plain(help)),
 ];
 
 /// Replies with the subcommands of a command, one a line.
-pub(super) fn help(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let Some(command) = find(turn.args.at(0)) else { return Err(Fault::wrong(SYNTAX)) };
-    turn.out.array(1 + command.parts.len());
-    turn.out.simple(&format!("{} <subcommand> [<arg> ...]. Subcommands are:", command.name));
-    command.parts.iter().for_each(|part| turn.out.simple(part.usage));
+pub(super) fn help(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    let Some(command) = find(ctx.args.at(0)) else { return Err(Fault::wrong(SYNTAX)) };
+    ctx.out.array(1 + command.parts.len());
+    ctx.out.simple(&format!("{} <subcommand> [<arg> ...]. Subcommands are:", command.name));
+    command.parts.iter().for_each(|part| ctx.out.simple(part.usage));
     Ok(())
 }
 
 /// COMMAND without arguments.
-pub(super) fn all(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.out.array(COMMANDS.len());
-    COMMANDS.iter().for_each(|command| tell(command, turn.out));
+pub(super) fn all(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.out.array(COMMANDS.len());
+    COMMANDS.iter().for_each(|command| write_command(command, ctx.out));
     Ok(())
 }
 
-fn count(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.out.int(COMMANDS.len() as i64);
+fn count(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.out.int(COMMANDS.len() as i64);
     Ok(())
 }
 
-fn some(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    if turn.args.len() == 2 {
-        return all(turn);
+fn some(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    if ctx.args.len() == 2 {
+        return all(ctx);
     }
-    turn.out.array(turn.args.len() - 2);
-    for name in turn.args.iter().skip(2) {
+    ctx.out.array(ctx.args.len() - 2);
+    for name in ctx.args.iter().skip(2) {
         match named(name) {
-            Some(command) => tell(command, turn.out),
-            None => turn.out.nil(),
+            Some(command) => write_command(command, ctx.out),
+            None => ctx.out.nil(),
         }
     }
     Ok(())
 }
 
 /// Returns a command, or a subcommand such as `client|id`.
-pub(super) fn named(name: &[u8]) -> Option<&'static Command> {
+pub(super) fn named(name: &[u8]) -> Option<&'static RespCommand> {
     match name.iter().position(|byte| *byte == b'|') {
         Some(end) => find(&name[..end])?.part(&name[end + 1..]),
         None => find(name),
@@ -62,7 +62,7 @@ pub(super) fn named(name: &[u8]) -> Option<&'static Command> {
 }
 
 /// Writes a command as Redis describes it.
-fn tell(command: &Command, out: &mut Writer) {
+fn write_command(command: &RespCommand, out: &mut RespWriter) {
     let name = command.name.to_ascii_lowercase();
     let (first, last, step) = command.keys;
     out.array(10);
@@ -77,18 +77,18 @@ fn tell(command: &Command, out: &mut Writer) {
         key_spec(command, out);
     }
     out.set(command.parts.len());
-    command.parts.iter().for_each(|part| tell(part, out));
+    command.parts.iter().for_each(|part| write_command(part, out));
 }
 
-fn words(words: &[&str], out: &mut Writer) {
+fn words(words: &[&str], out: &mut RespWriter) {
     out.set(words.len());
     words.iter().for_each(|word| out.simple(word));
 }
 
 /// Writes the key specification, which repeats the positions of the keys in the newer form.
-fn key_spec(command: &Command, out: &mut Writer) {
+fn key_spec(command: &RespCommand, out: &mut RespWriter) {
     let (first, last, step) = command.keys;
-    let pairs = |out: &mut Writer, pairs: &[(&str, i32)]| {
+    let pairs = |out: &mut RespWriter, pairs: &[(&str, i32)]| {
         out.map(pairs.len());
         for (name, number) in pairs {
             out.bulk(name.as_bytes());
@@ -116,12 +116,12 @@ fn key_spec(command: &Command, out: &mut Writer) {
 const READERS: &[&str] =
     &["TG.PEEK", "GET", "TTL", "PTTL", "EXISTS", "TYPE", "SCAN", "HGET", "HGETALL", "DBSIZE", "TIME"];
 
-fn reads_only(command: &Command) -> bool {
+fn reads_only(command: &RespCommand) -> bool {
     command.scope == Some(Scope::Read) || READERS.contains(&command.name)
 }
 
 /// Returns the flags of Redis that correspond to the scope and keys of a command.
-fn flags(command: &Command) -> Vec<&'static str> {
+fn flags(command: &RespCommand) -> Vec<&'static str> {
     match command.scope {
         None => vec!["loading", "stale", "fast"],
         Some(Scope::Admin) => vec!["admin"],
@@ -131,7 +131,7 @@ fn flags(command: &Command) -> Vec<&'static str> {
     }
 }
 
-fn categories(command: &Command) -> Vec<&'static str> {
+fn categories(command: &RespCommand) -> Vec<&'static str> {
     match command.scope {
         None => vec!["@fast", "@connection"],
         Some(Scope::Admin) => vec!["@admin", "@dangerous"],
@@ -142,10 +142,10 @@ fn categories(command: &Command) -> Vec<&'static str> {
 }
 
 /// `COMMAND LIST [FILTERBY MODULE name|ACLCAT category|PATTERN pattern]`.
-fn list(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let args = turn.args;
+fn list(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    let args = ctx.args;
     let filter = (args.len() == 5 && args.is(2, "FILTERBY")).then(|| args.at(4));
-    let listed = |command: &Command| match filter {
+    let listed = |command: &RespCommand| match filter {
         None => args.len() == 2,
         Some(pattern) if args.is(3, "PATTERN") => {
             matches(&pattern.to_ascii_uppercase(), command.name.as_bytes(), &mut 0)
@@ -162,15 +162,15 @@ fn list(turn: &mut Turn<'_>) -> Result<(), Fault> {
     }
     let names: Vec<String> =
         COMMANDS.iter().filter(|command| listed(command)).map(|command| command.name.to_ascii_lowercase()).collect();
-    turn.out.array(names.len());
-    names.iter().for_each(|name| turn.out.bulk(name.as_bytes()));
+    ctx.out.array(names.len());
+    names.iter().for_each(|name| ctx.out.bulk(name.as_bytes()));
     Ok(())
 }
 
 /// Replies with the keys of the command that is written behind GETKEYS.
-fn keys(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let command = find(turn.args.at(2)).ok_or_else(|| Fault::wrong("Invalid command specified"))?;
-    let count = turn.args.len() - 2;
+fn keys(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    let command = find(ctx.args.at(2)).ok_or_else(|| Fault::wrong("Invalid command specified"))?;
+    let count = ctx.args.len() - 2;
     let (first, last, step) = command.keys;
     if first <= 0 || step <= 0 {
         return Err(Fault::wrong("The command has no key arguments"));
@@ -184,9 +184,9 @@ fn keys(turn: &mut Turn<'_>) -> Result<(), Fault> {
             let place = *place as i64 - i64::from(first);
             place >= 0 && place <= last - i64::from(first) && place % i64::from(step) == 0
         })
-        .map(|place| turn.args.at(2 + place))
+        .map(|place| ctx.args.at(2 + place))
         .collect();
-    turn.out.array(keys.len());
-    keys.iter().for_each(|key| turn.out.bulk(key));
+    ctx.out.array(keys.len());
+    keys.iter().for_each(|key| ctx.out.bulk(key));
     Ok(())
 }

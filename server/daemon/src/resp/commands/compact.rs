@@ -3,7 +3,8 @@
 //! recovered from the tag, and its state is stored under that name.
 
 use serde_json::Value;
-use tollgate_kernel::{Align, Limit, Micros, Options, Policy};
+use tollgate_kernel::algorithms::ALGORITHMS;
+use tollgate_kernel::{AlgorithmOptions, Alignment, Limit, Micros, Options, Policy};
 
 use tollgate_keyspace::{Fault, quoted};
 
@@ -11,7 +12,7 @@ use tollgate_keyspace::{Fault, quoted};
 const MAX_LEN: usize = 8_192;
 
 /// Parses a compact policy.
-pub(super) fn read(text: &[u8]) -> Result<Policy, Fault> {
+pub(super) fn parse(text: &[u8]) -> Result<Policy, Fault> {
     if text.len() > MAX_LEN {
         return Err(Fault::wrong(format!("policy: expected at most {MAX_LEN} bytes, found {}", text.len())));
     }
@@ -19,7 +20,7 @@ pub(super) fn read(text: &[u8]) -> Result<Policy, Fault> {
         return Err(wrong(text, "a JSON list of limits"));
     };
     let limits: Result<Vec<Limit>, Fault> =
-        limits.iter().map(|limit| read_limit(limit).map_err(|expected| wrong(text, &expected))).collect();
+        limits.iter().map(|limit| parse_limit(limit).map_err(|expected| wrong(text, &expected))).collect();
     Policy::new(limits?).map_err(|error| Fault::wrong(format!("policy: {error}")))
 }
 
@@ -30,7 +31,7 @@ fn wrong(text: &[u8], expected: &str) -> Fault {
     ))
 }
 
-fn read_limit(limit: &Value) -> Result<Limit, String> {
+fn parse_limit(limit: &Value) -> Result<Limit, String> {
     let form = || "limits of the form [algorithm, count, period, option, spacing, tag]".to_owned();
     let Some([name, count, period, option, spacing, tag]) = limit.as_array().map(Vec::as_slice) else {
         return Err(form());
@@ -40,14 +41,15 @@ fn read_limit(limit: &Value) -> Result<Limit, String> {
         return Err(form());
     };
     let whole = option.as_u64();
-    let options = match name {
-        "gcra" => Options { burst: whole.filter(|burst| *burst != count), ..Options::default() },
-        "bucket" => Options { burst: whole, ..Options::default() },
-        "sliding" => Options { grain: whole.filter(|grain| *grain != 1).map(Micros::new), ..Options::default() },
-        "slots" => Options { resolution: whole.map(Micros::new), ..Options::default() },
-        "decay" => Options { factor: option.as_f64(), ..Options::default() },
-        "fixed" => Options { align: (whole == Some(1)).then_some(Align::Clock), ..Options::default() },
-        _ => Options::default(),
+    let takes =
+        ALGORITHMS.iter().find(|listed| listed.name == name).map_or(AlgorithmOptions::NONE, |listed| listed.takes);
+    let options = Options {
+        burst: whole.filter(|_| takes.burst),
+        grain: whole.filter(|grain| takes.grain && *grain != 1).map(Micros::new),
+        resolution: whole.filter(|_| takes.resolution).map(Micros::new),
+        factor: option.as_f64().filter(|_| takes.factor),
+        align: (takes.align && whole == Some(1)).then_some(Alignment::Clock),
+        ..Options::default()
     };
     let built = Limit::build(name, count, Micros::new(period), &options);
     let built = built.and_then(|limit| limit.spaced(Micros::new(spacing))).map_err(|problem| problem.expected)?;
@@ -78,7 +80,7 @@ mod tests {
             "1000/min grain=1s",
         ] {
             let policy: Policy = text.parse().unwrap();
-            assert_eq!(read(tollgate_redis::lua::compact(&policy).as_bytes()).unwrap(), policy, "{text}");
+            assert_eq!(parse(tollgate_redis::lua::compact(&policy).as_bytes()).unwrap(), policy, "{text}");
         }
     }
 
@@ -92,7 +94,7 @@ mod tests {
             ("[[\"gcra\",0,1,1,0,\"00000000\"]]".to_owned(), "policy: expected"),
             ("[[\"nosuch\",1,1,1,0,\"00000000\"]]".to_owned(), "the name of an algorithm"),
         ] {
-            let error = read(text.as_bytes()).unwrap_err().to_string();
+            let error = parse(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains("as text such as \"100/min\""), "{error}");
         }
     }

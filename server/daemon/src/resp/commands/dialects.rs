@@ -3,92 +3,99 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use tollgate_dialects::{DIALECTS, Dialect, Wording};
+use tollgate_dialects::{DIALECTS, Dialect, DialectReply, Wording};
+use tollgate_engine::Engine;
 use tollgate_kernel::StoreError;
-use tollgate_redis::{Custom, Output, Redis};
+use tollgate_redis::{CustomScript, Output};
 
-use super::{Asked, Turn, functions, native};
-use crate::resp::writer::Writer;
-use crate::shared::Shared;
-use tollgate_keyspace::{Code, Fault};
-use tollgate_keyspace::{DialectCall, Keys};
+use super::{CommandContext, HomeRequest, functions, native};
+use crate::resp::writer::RespWriter;
+use crate::shared::ServerState;
+use tollgate_keyspace::{DialectCall, Fault, FaultCode};
 
 /// The keys and arguments of a call.
-pub(super) struct Given<'a> {
+pub(super) struct CallArgs<'a> {
     pub(super) keys: Vec<&'a [u8]>,
     pub(super) args: Vec<&'a [u8]>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> CallArgs<'a> {
     /// Parses `… numkeys key… arg…`, with the number in the second place.
-    pub(super) fn read(turn: &Turn<'a>, wrong: &str) -> Result<Self, Fault> {
-        let number = tollgate_keyspace::number(turn.args.at(2)).ok_or_else(|| Fault::wrong(wrong))?;
+    pub(super) fn parse(ctx: &CommandContext<'a>, wrong: &str) -> Result<Self, Fault> {
+        let number = tollgate_keyspace::number(ctx.args.at(2)).ok_or_else(|| Fault::wrong(wrong))?;
         let number = usize::try_from(number).map_err(|_| Fault::wrong("Number of keys can't be negative"))?;
-        if number > turn.args.len().saturating_sub(3) {
+        if number > ctx.args.len().saturating_sub(3) {
             return Err(Fault::wrong("Number of keys can't be greater than number of args"));
         }
-        let keys = turn.args.iter().skip(3).take(number).collect();
-        Ok(Self { keys, args: turn.args.iter().skip(3 + number).collect() })
+        let keys = ctx.args.iter().skip(3).take(number).collect();
+        Ok(Self { keys, args: ctx.args.iter().skip(3 + number).collect() })
     }
 }
 
 /// `FCALL function numkeys key… arg…`.
-pub(super) fn fcall(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
-    call(turn, false)
+pub(super) fn fcall(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Fault> {
+    call(ctx, false)
 }
 
 /// The same for functions that only read.
-pub(super) fn fcall_ro(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
-    call(turn, true)
+pub(super) fn fcall_ro(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Fault> {
+    call(ctx, true)
 }
 
-fn call(turn: &mut Turn<'_>, looks: bool) -> Result<Asked, Fault> {
-    let function = functions::find(turn)?;
-    let given = Given::read(turn, "Bad number of keys provided")?;
-    function.ask(turn, &given, looks)
+fn call(ctx: &mut CommandContext<'_>, reads_only: bool) -> Result<HomeRequest, Fault> {
+    let function = functions::find(ctx)?;
+    let args = CallArgs::parse(ctx, "Bad number of keys provided")?;
+    function.ask(ctx, &args, reads_only)
 }
 
 /// The behaviour of a function or a script.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Does {
+pub(super) enum ScriptHandler {
     /// It speaks a dialect, in this wording.
     Dialect(&'static Dialect, Wording),
     /// It is one of Tollgate's own calls.
-    Native(&'static tollgate_redis::lua::Call),
+    Native(&'static tollgate_redis::lua::LuaCall),
 }
 
-impl Does {
-    /// Returns the request of a call; `looks` if the caller allows no writes.
-    pub(super) fn ask(self, turn: &mut Turn<'_>, given: &Given<'_>, looks: bool) -> Result<Asked, Fault> {
-        if looks && !matches!(self, Self::Native(call) if call.reads_only) {
+impl ScriptHandler {
+    /// Returns the request of a call; `reads_only` if the caller allows no writes.
+    pub(super) fn ask(
+        self,
+        ctx: &mut CommandContext<'_>,
+        args: &CallArgs<'_>,
+        reads_only: bool,
+    ) -> Result<HomeRequest, Fault> {
+        if reads_only && !matches!(self, Self::Native(call) if call.reads_only) {
             return Err(Fault::wrong("Can not execute a script with write flag using *_ro command."));
         }
         match self {
-            Self::Native(call) => native::ask(turn, call, given),
-            Self::Dialect(dialect, wording) => speak(turn, dialect, wording, given),
+            Self::Native(call) => native::ask(ctx, call, args),
+            Self::Dialect(dialect, wording) => dialect_request(ctx, dialect, wording, args),
         }
     }
 }
 
-fn speak(turn: &Turn<'_>, dialect: &'static Dialect, wording: Wording, given: &Given<'_>) -> Result<Asked, Fault> {
-    let call = (dialect.parse)(&given.keys, &given.args)?.speaking(wording);
+fn dialect_request(
+    ctx: &CommandContext<'_>,
+    dialect: &'static Dialect,
+    wording: Wording,
+    args: &CallArgs<'_>,
+) -> Result<HomeRequest, Fault> {
+    let call = (dialect.parse)(&args.keys, &args.args)?.speaking(wording);
     let own = |all: &[&[u8]]| all.iter().map(|one| one.to_vec()).collect();
-    let (keys, args) = (own(&given.keys), own(&given.args));
-    Ok(Asked::Dialect(Box::new(DialectCall { dialect, call, db: turn.session.db, keys, args, wording })))
+    let (keys, args) = (own(&args.keys), own(&args.args));
+    Ok(HomeRequest::Dialect(Box::new(DialectCall { dialect, call, db: ctx.session.db, keys, args, wording })))
 }
 
 /// `CL.THROTTLE key max_burst count period [quantity]`, redis-cell's command.
-pub(super) fn throttle(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
+pub(super) fn throttle(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Fault> {
     let dialect = tollgate_dialects::find("cl.throttle").ok_or_else(|| Fault::wrong("CL.THROTTLE is not known"))?;
-    let given = Given { keys: vec![turn.args.at(1)], args: turn.args.iter().skip(2).collect() };
-    speak(turn, dialect, Wording::Document, &given)
+    let args = CallArgs { keys: vec![ctx.args.at(1)], args: ctx.args.iter().skip(2).collect() };
+    dialect_request(ctx, dialect, Wording::Document, &args)
 }
 
-/// Decides a call on the keys that are held.
-pub(super) fn decide(shared: &Shared, spoken: &DialectCall, keys: &mut Keys, out: &mut Writer) {
-    let now = shared.engine.times();
-    let decided = keys.decide(spoken, now);
-    shared.engine.keep_call(keys, spoken, now.now);
+/// Writes the reply of a call that was decided in this server.
+pub(super) fn write_reply(decided: Result<DialectReply, Fault>, out: &mut RespWriter) {
     match decided {
         Ok(reply) => out.reply(&reply),
         Err(fault) => out.fault(&fault),
@@ -96,33 +103,32 @@ pub(super) fn decide(shared: &Shared, spoken: &DialectCall, keys: &mut Keys, out
 }
 
 /// Decides a call where the keys are.
-pub(super) async fn ask(shared: &Shared, spoken: &DialectCall, out: &mut Writer) {
-    let answer = match shared.engine.redis() {
-        None => return decide(shared, spoken, &mut shared.engine.keys(), out),
-        Some(redis) => run_there(redis, spoken).await,
-    };
-    match answer {
-        Ok(output) => word(&output, out),
+pub(super) async fn ask(shared: &ServerState, call: &DialectCall, out: &mut RespWriter) {
+    if shared.engine.answers_at_once() {
+        return write_reply(shared.engine.decide_call(call), out);
+    }
+    match run_in_store(&shared.engine, call).await {
+        Ok(output) => write_output(&output, out),
         Err(fault) => out.fault(&fault),
     }
 }
 
 /// Runs the script of a dialect in the store that holds the keys.
-async fn run_there(redis: &Redis, spoken: &DialectCall) -> Result<Output, Fault> {
-    static SCRIPTS: LazyLock<HashMap<&'static str, Custom>> = LazyLock::new(|| {
+async fn run_in_store(engine: &Engine, call: &DialectCall) -> Result<Output, Fault> {
+    static SCRIPTS: LazyLock<HashMap<&'static str, CustomScript>> = LazyLock::new(|| {
         let script = |dialect: &Dialect| {
-            Some((dialect.name, Custom::new(tollgate_redis::lua::dialect_script(dialect.name)?.text)))
+            Some((dialect.name, CustomScript::new(tollgate_redis::lua::dialect_script(dialect.name)?.text)))
         };
         DIALECTS.iter().filter_map(script).collect()
     });
-    if spoken.db != 0 {
+    if call.db != 0 {
         return Err(Fault::wrong("expected SELECT 0: the keys are in the store's database, which its URL names"));
     }
-    let script = SCRIPTS.get(spoken.dialect.name).ok_or_else(|| {
+    let script = SCRIPTS.get(call.dialect.name).ok_or_else(|| {
         Fault::wrong("CL.THROTTLE is decided in this server alone, and its store is elsewhere; TG.CHECK key \"30/min gcra burst=16\" does the same")
     })?;
-    match redis.run_script(script, &spoken.keys, &spoken.args).await {
-        Ok(output) => Ok(in_words(output, spoken.wording)),
+    match engine.run_script(script, &call.keys, &call.args).await {
+        Ok(output) => Ok(reword(output, call.wording)),
         Err(StoreError::Refused(line)) => Err(refusal(line)),
         Err(error) => Err(error.into()),
     }
@@ -132,14 +138,14 @@ async fn run_there(redis: &Redis, spoken: &DialectCall) -> Result<Output, Fault>
 fn refusal(line: String) -> Fault {
     match line.split_once(' ') {
         Some(("ERR", text)) => Fault::wrong(text),
-        Some(("WRONGTYPE", text)) => Fault::new(Code::WrongType, text),
+        Some(("WRONGTYPE", text)) => Fault::new(FaultCode::WrongType, text),
         _ => Fault::wrong(line),
     }
 }
 
 /// Rewords the reply: Tollgate's script uses the words of the dialect's document, and clients of a published script
 /// expect those of that script.
-fn in_words(output: Output, wording: Wording) -> Output {
+fn reword(output: Output, wording: Wording) -> Output {
     match output {
         Output::List(mut parts) if wording == Wording::Script => {
             if let Some(Output::Text(word)) = parts.first_mut()
@@ -153,14 +159,14 @@ fn in_words(output: Output, wording: Wording) -> Output {
     }
 }
 
-fn word(output: &Output, out: &mut Writer) {
+fn write_output(output: &Output, out: &mut RespWriter) {
     match output {
         Output::Nothing => out.nil(),
         Output::Integer(number) => out.int(*number),
         Output::Text(text) => out.bulk(text),
         Output::List(parts) => {
             out.array(parts.len());
-            parts.iter().for_each(|part| word(part, out));
+            parts.iter().for_each(|part| write_output(part, out));
         }
     }
 }

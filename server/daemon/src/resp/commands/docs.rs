@@ -1,9 +1,9 @@
 //! COMMAND DOCS: each command in a sentence, and its arguments parsed from its usage. redis-cli shows them as hints.
 
-use super::Turn;
+use super::CommandContext;
 use super::command::named;
-use super::table::{COMMANDS, Command};
-use crate::resp::writer::Writer;
+use super::table::{COMMANDS, RespCommand};
+use crate::resp::writer::RespWriter;
 use tollgate_keyspace::Fault;
 
 /// What commands do, in a sentence. Other commands are described by their usage.
@@ -64,20 +64,20 @@ const SUMMARIES: &[(&str, &str)] = &[
 ];
 
 /// `COMMAND DOCS [command …]`: unknown names are left out.
-pub(super) fn docs(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let asked: Vec<&Command> = match turn.args.len() {
+pub(super) fn docs(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    let asked: Vec<&RespCommand> = match ctx.args.len() {
         2 => COMMANDS.iter().collect(),
-        _ => turn.args.iter().skip(2).filter_map(named).collect(),
+        _ => ctx.args.iter().skip(2).filter_map(named).collect(),
     };
-    turn.out.map(asked.len());
-    asked.into_iter().for_each(|command| tell(command, turn.out));
+    ctx.out.map(asked.len());
+    asked.into_iter().for_each(|command| write_command(command, ctx.out));
     Ok(())
 }
 
-fn tell(command: &Command, out: &mut Writer) {
+fn write_command(command: &RespCommand, out: &mut RespWriter) {
     // A usage of another command, or of several in one, has no arguments of its own.
     let usage = command.usage.strip_prefix(&command.name.replace('|', " ")).filter(|usage| !usage.contains(" | "));
-    let (arguments, _) = read(usage.unwrap_or_default());
+    let (arguments, _) = parse_usage(usage.unwrap_or_default());
     let summary = SUMMARIES.iter().find(|(name, _)| *name == command.name).map_or(command.usage, |(_, text)| text);
     let group = if command.name.contains('.') { "module" } else { "generic" };
     let has = |list: usize| usize::from(list > 0);
@@ -92,12 +92,12 @@ fn tell(command: &Command, out: &mut Writer) {
     if !arguments.is_empty() {
         out.bulk(b"arguments");
         out.array(arguments.len());
-        arguments.iter().for_each(|argument| argument.tell(out));
+        arguments.iter().for_each(|argument| argument.write(out));
     }
     if !command.parts.is_empty() {
         out.bulk(b"subcommands");
         out.map(command.parts.len());
-        command.parts.iter().for_each(|part| tell(part, out));
+        command.parts.iter().for_each(|part| write_command(part, out));
     }
 }
 
@@ -135,7 +135,7 @@ impl Argument {
         Self { name, kind, ..Self::default() }
     }
 
-    fn tell(&self, out: &mut Writer) {
+    fn write(&self, out: &mut RespWriter) {
         let flags: Vec<&str> = [(self.optional, "optional"), (self.multiple, "multiple")]
             .into_iter()
             .filter_map(|(set, flag)| set.then_some(flag))
@@ -158,19 +158,19 @@ impl Argument {
         if !self.inner.is_empty() {
             out.bulk(b"arguments");
             out.array(self.inner.len());
-            self.inner.iter().for_each(|argument| argument.tell(out));
+            self.inner.iter().for_each(|argument| argument.write(out));
         }
     }
 }
 
 /// Parses a usage up to its end or a closing bracket; returns the rest behind that.
-fn read(mut usage: &str) -> (Vec<Argument>, &str) {
+fn parse_usage(mut usage: &str) -> (Vec<Argument>, &str) {
     let mut arguments: Vec<Argument> = Vec::new();
     let mut waiting: Option<Argument> = None;
     loop {
         usage = usage.trim_start();
         let next = if let Some(behind) = usage.strip_prefix('[') {
-            let (inner, rest) = read(behind);
+            let (inner, rest) = parse_usage(behind);
             usage = rest;
             group(inner)
         } else if let Some(behind) = usage.strip_prefix(']') {
@@ -245,10 +245,10 @@ mod tests {
             ("ON", "ON=on:pure-token"),
             ("function numkeys key… arg…", "function:string numkeys:integer key:key* arg:string*"),
         ] {
-            assert_eq!(words(&read(usage).0), told, "{usage}");
+            assert_eq!(words(&parse_usage(usage).0), told, "{usage}");
         }
         for command in COMMANDS {
-            assert_eq!(read(command.usage).1, "", "{}: brackets that do not close", command.usage);
+            assert_eq!(parse_usage(command.usage).1, "", "{}: brackets that do not close", command.usage);
         }
     }
 }

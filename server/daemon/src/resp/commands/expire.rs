@@ -3,34 +3,40 @@
 use tollgate_kernel::{Micros, Timestamp};
 
 use super::keys::{integer, now};
-use super::{Turn, may_forget};
-use tollgate_keyspace::{Condition, Keys};
+use super::{CommandContext, may_forget};
+use tollgate_keyspace::{ExpireConditions, Keyspace};
 use tollgate_keyspace::{Fault, quoted};
 
-pub(super) fn expire(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    run(turn, keys, "expire", true, false)
+pub(super) fn expire(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    run(ctx, keys, "expire", true, false)
 }
 
-pub(super) fn pexpire(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    run(turn, keys, "pexpire", false, false)
+pub(super) fn pexpire(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    run(ctx, keys, "pexpire", false, false)
 }
 
-pub(super) fn expire_at(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    run(turn, keys, "expireat", true, true)
+pub(super) fn expire_at(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    run(ctx, keys, "expireat", true, true)
 }
 
-pub(super) fn pexpire_at(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    run(turn, keys, "pexpireat", false, true)
+pub(super) fn pexpire_at(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    run(ctx, keys, "pexpireat", false, true)
 }
 
-fn run(turn: &mut Turn<'_>, keys: &mut Keys, name: &str, seconds: bool, absolute: bool) -> Result<(), Fault> {
-    let condition = condition(turn)?;
-    let now = now(turn);
-    let at = expiry(integer(turn.args.at(2))?, seconds, absolute, now.wall);
+fn run(
+    ctx: &mut CommandContext<'_>,
+    keys: &mut Keyspace,
+    name: &str,
+    seconds: bool,
+    absolute: bool,
+) -> Result<(), Fault> {
+    let condition = condition(ctx)?;
+    let now = now(ctx);
+    let at = expiry(integer(ctx.args.at(2))?, seconds, absolute, now.wall);
     let at = at.ok_or_else(|| Fault::wrong(format!("invalid expire time in '{name}' command")))?;
-    may_forget(turn, keys, turn.args.at(1))?;
-    let done = keys.expire(turn.session.db, turn.args.at(1), at, condition, now);
-    turn.out.int(i64::from(done));
+    may_forget(ctx, keys, ctx.args.at(1))?;
+    let done = keys.expire(ctx.session.db, ctx.args.at(1), at, condition, now);
+    ctx.out.int(i64::from(done));
     Ok(())
 }
 
@@ -48,21 +54,20 @@ pub(super) fn expiry(time: i64, seconds: bool, absolute: bool, now: Timestamp) -
     }
 }
 
-fn condition(turn: &Turn<'_>) -> Result<Condition, Fault> {
-    let mut condition = Condition::default();
-    for at in 3..turn.args.len() {
-        let Condition { nx, xx, gt, lt } = &mut condition;
-        let word =
-            [("NX", nx), ("XX", xx), ("GT", gt), ("LT", lt)].into_iter().find(|(word, _)| turn.args.is(at, word));
+fn condition(ctx: &CommandContext<'_>) -> Result<ExpireConditions, Fault> {
+    let mut condition = ExpireConditions::default();
+    for at in 3..ctx.args.len() {
+        let ExpireConditions { nx, xx, gt, lt } = &mut condition;
+        let word = [("NX", nx), ("XX", xx), ("GT", gt), ("LT", lt)].into_iter().find(|(word, _)| ctx.args.is(at, word));
         let Some((_, flag)) = word else {
             return Err(Fault::wrong(format!(
                 "Unsupported option {}; expected NX, XX, GT or LT",
-                quoted(turn.args.at(at))
+                quoted(ctx.args.at(at))
             )));
         };
         *flag = true;
     }
-    let Condition { nx, xx, gt, lt } = condition;
+    let ExpireConditions { nx, xx, gt, lt } = condition;
     if nx && (xx || gt || lt) {
         return Err(Fault::wrong("NX and XX, GT or LT options at the same time are not compatible"));
     }
@@ -73,22 +78,22 @@ fn condition(turn: &Turn<'_>) -> Result<Condition, Fault> {
 }
 
 /// Replies with milliseconds, rounded up: a live key has time left.
-pub(super) fn pttl(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let ms = left(turn, keys);
-    turn.out.int(ms);
+pub(super) fn pttl(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let ms = left(ctx, keys);
+    ctx.out.int(ms);
     Ok(())
 }
 
 /// Replies with seconds, rounded to the nearest.
-pub(super) fn ttl(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let ms = left(turn, keys);
-    turn.out.int(if ms < 0 { ms } else { ms.saturating_add(500) / 1_000 });
+pub(super) fn ttl(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let ms = left(ctx, keys);
+    ctx.out.int(if ms < 0 { ms } else { ms.saturating_add(500) / 1_000 });
     Ok(())
 }
 
 /// Returns milliseconds; -1 for a key that does not expire, -2 if there is no key.
-fn left(turn: &Turn<'_>, keys: &mut Keys) -> i64 {
-    match keys.left(turn.session.db, turn.args.at(1), now(turn)) {
+fn left(ctx: &CommandContext<'_>, keys: &mut Keyspace) -> i64 {
+    match keys.left(ctx.session.db, ctx.args.at(1), now(ctx)) {
         None => -2,
         Some(None) => -1,
         Some(Some(left)) => i64::try_from(left.get().div_ceil(1_000)).unwrap_or(i64::MAX),

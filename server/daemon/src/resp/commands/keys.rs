@@ -1,16 +1,16 @@
 //! Plain keys, as in Redis: GET, SET, INCR, TTL, DEL, SCAN, HGETALL and others.
 
 use super::expire::expiry;
-use super::{Turn, may_forget, told};
+use super::{CommandContext, audit, may_forget};
 use tollgate_keyspace::Fault;
-use tollgate_keyspace::{Expiry, Keys, Put, Scan, Times, number};
-use tollgate_telemetry::audit::{Outcome, What};
+use tollgate_keyspace::{ClockReadings, Expiry, Keyspace, ScanOptions, SetOptions, number};
+use tollgate_telemetry::audit::{AuditAction, AuditOutcome};
 
 /// The longest pattern of SCAN, in bytes.
 const MAX_PATTERN: usize = 256;
 
-pub(super) fn now(turn: &Turn<'_>) -> Times {
-    turn.shared.engine.times()
+pub(super) fn now(ctx: &CommandContext<'_>) -> ClockReadings {
+    ctx.shared.engine.times()
 }
 
 /// Parses an argument as an integer.
@@ -22,23 +22,23 @@ pub(super) fn syntax() -> Fault {
     Fault::wrong("syntax error")
 }
 
-pub(super) fn get(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let text = keys.get(turn.session.db, turn.args.at(1), now(turn))?;
-    bulk_or_nil(turn, text.as_deref());
+pub(super) fn get(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let text = keys.get(ctx.session.db, ctx.args.at(1), now(ctx))?;
+    bulk_or_nil(ctx, text.as_deref());
     Ok(())
 }
 
-fn bulk_or_nil(turn: &mut Turn<'_>, text: Option<&[u8]>) {
+fn bulk_or_nil(ctx: &mut CommandContext<'_>, text: Option<&[u8]>) {
     match text {
-        Some(text) => turn.out.bulk(text),
-        None => turn.out.nil(),
+        Some(text) => ctx.out.bulk(text),
+        None => ctx.out.nil(),
     }
 }
 
 /// `SET key value [NX|XX] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]`.
-pub(super) fn set(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let (args, now, db) = (turn.args, now(turn), turn.session.db);
-    let (mut put, mut tells, mut timed, mut at) = (Put::default(), false, false, 3);
+pub(super) fn set(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let (args, now, db) = (ctx.args, now(ctx), ctx.session.db);
+    let (mut put, mut tells, mut timed, mut at) = (SetOptions::default(), false, false, 3);
     while let Some(word) = args.get(at) {
         let word = word.to_ascii_uppercase();
         match word.as_slice() {
@@ -58,7 +58,7 @@ pub(super) fn set(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
         }
         at += 1;
     }
-    may_forget(turn, keys, args.at(1))?;
+    may_forget(ctx, keys, args.at(1))?;
     let before = if tells { keys.get(db, args.at(1), now)? } else { None };
     let mut done = keys.set(db, args.at(1), args.at(2), put, now)?;
     if let Expiry::At(ends) = put.expiry
@@ -70,91 +70,91 @@ pub(super) fn set(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
         done = true;
     }
     match (tells, done) {
-        (true, _) => bulk_or_nil(turn, before.as_deref()),
-        (false, true) => turn.out.simple("OK"),
-        (false, false) => turn.out.nil(),
+        (true, _) => bulk_or_nil(ctx, before.as_deref()),
+        (false, true) => ctx.out.simple("OK"),
+        (false, false) => ctx.out.nil(),
     }
     Ok(())
 }
 
-pub(super) fn incr(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    add(turn, keys, 1)
+pub(super) fn incr(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    add(ctx, keys, 1)
 }
 
-pub(super) fn decr(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    add(turn, keys, -1)
+pub(super) fn decr(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    add(ctx, keys, -1)
 }
 
-pub(super) fn incr_by(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let number = integer(turn.args.at(2))?;
-    add(turn, keys, number)
+pub(super) fn incr_by(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let number = integer(ctx.args.at(2))?;
+    add(ctx, keys, number)
 }
 
-pub(super) fn decr_by(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let number = integer(turn.args.at(2))?.checked_neg();
-    add(turn, keys, number.ok_or_else(|| Fault::wrong("decrement would overflow"))?)
+pub(super) fn decr_by(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let number = integer(ctx.args.at(2))?.checked_neg();
+    add(ctx, keys, number.ok_or_else(|| Fault::wrong("decrement would overflow"))?)
 }
 
-fn add(turn: &mut Turn<'_>, keys: &mut Keys, number: i64) -> Result<(), Fault> {
-    let sum = keys.add(turn.session.db, turn.args.at(1), number, now(turn))?;
-    turn.out.int(sum);
+fn add(ctx: &mut CommandContext<'_>, keys: &mut Keyspace, number: i64) -> Result<(), Fault> {
+    let sum = keys.add(ctx.session.db, ctx.args.at(1), number, now(ctx))?;
+    ctx.out.int(sum);
     Ok(())
 }
 
-pub(super) fn del(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    turn.args.iter().skip(1).try_for_each(|key| may_forget(turn, keys, key))?;
-    let gone = keys.delete(turn.session.db, turn.args.iter().skip(1), now(turn));
-    turn.out.int(gone);
+pub(super) fn del(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    ctx.args.iter().skip(1).try_for_each(|key| may_forget(ctx, keys, key))?;
+    let gone = keys.delete(ctx.session.db, ctx.args.iter().skip(1), now(ctx));
+    ctx.out.int(gone);
     Ok(())
 }
 
-pub(super) fn exists(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let there = keys.exist(turn.session.db, turn.args.iter().skip(1), now(turn));
-    turn.out.int(there);
+pub(super) fn exists(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let there = keys.exist(ctx.session.db, ctx.args.iter().skip(1), now(ctx));
+    ctx.out.int(there);
     Ok(())
 }
 
-pub(super) fn kind(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let kind = keys.kind(turn.session.db, turn.args.at(1), now(turn));
-    turn.out.simple(kind);
+pub(super) fn kind(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let kind = keys.kind(ctx.session.db, ctx.args.at(1), now(ctx));
+    ctx.out.simple(kind);
     Ok(())
 }
 
-pub(super) fn db_size(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let len = keys.len(turn.session.db, now(turn));
-    turn.out.int(i64::try_from(len).unwrap_or(i64::MAX));
+pub(super) fn db_size(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let len = keys.len(ctx.session.db, now(ctx));
+    ctx.out.int(i64::try_from(len).unwrap_or(i64::MAX));
     Ok(())
 }
 
-pub(super) fn hget_all(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let data = keys.data(turn.session.db, turn.args.at(1), now(turn))?;
-    turn.out.map(if data.is_some() { 2 } else { 0 });
+pub(super) fn hget_all(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let data = keys.data(ctx.session.db, ctx.args.at(1), now(ctx))?;
+    ctx.out.map(if data.is_some() { 2 } else { 0 });
     if let Some(data) = data {
         for (field, value) in [("last", data.last), ("ops", data.ops)] {
-            turn.out.bulk(field.as_bytes());
-            turn.out.bulk(value.to_string().as_bytes());
+            ctx.out.bulk(field.as_bytes());
+            ctx.out.bulk(value.to_string().as_bytes());
         }
     }
     Ok(())
 }
 
-pub(super) fn hget(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let data = keys.data(turn.session.db, turn.args.at(1), now(turn))?;
-    let value = match (data, turn.args.at(2)) {
+pub(super) fn hget(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let data = keys.data(ctx.session.db, ctx.args.at(1), now(ctx))?;
+    let value = match (data, ctx.args.at(2)) {
         (Some(data), b"last") => Some(data.last),
         (Some(data), b"ops") => Some(data.ops),
         _ => None,
     };
-    bulk_or_nil(turn, value.map(|value| value.to_string()).as_deref().map(str::as_bytes));
+    bulk_or_nil(ctx, value.map(|value| value.to_string()).as_deref().map(str::as_bytes));
     Ok(())
 }
 
 /// `SCAN cursor [MATCH pattern] [COUNT n] [TYPE word]`.
-pub(super) fn scan(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let args = turn.args;
+pub(super) fn scan(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let args = ctx.args;
     let cursor = std::str::from_utf8(args.at(1)).ok().and_then(|text| text.parse().ok());
     let cursor = cursor.ok_or_else(|| Fault::wrong("invalid cursor"))?;
-    let mut scan = Scan { cursor, count: 10, pattern: None, kind: None };
+    let mut scan = ScanOptions { cursor, count: 10, pattern: None, kind: None };
     for at in (2..args.len()).step_by(2) {
         let value = args.get(at + 1).ok_or_else(syntax)?;
         if args.is(at, "COUNT") {
@@ -173,49 +173,49 @@ pub(super) fn scan(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
             return Err(syntax());
         }
     }
-    let (cursor, found) = keys.scan(turn.session.db, &scan, now(turn));
-    turn.out.array(2);
-    turn.out.bulk(cursor.to_string().as_bytes());
-    turn.out.array(found.len());
-    found.iter().for_each(|key| turn.out.bulk(key));
+    let (cursor, found) = keys.scan(ctx.session.db, &scan, now(ctx));
+    ctx.out.array(2);
+    ctx.out.bulk(cursor.to_string().as_bytes());
+    ctx.out.array(found.len());
+    found.iter().for_each(|key| ctx.out.bulk(key));
     Ok(())
 }
 
-pub(super) fn flush_db(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    let db = turn.session.db;
-    flush(turn, keys, Some(db))
+pub(super) fn flush_db(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let db = ctx.session.db;
+    flush(ctx, keys, Some(db))
 }
 
-pub(super) fn flush_all(turn: &mut Turn<'_>, keys: &mut Keys) -> Result<(), Fault> {
-    flush(turn, keys, None)
+pub(super) fn flush_all(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    flush(ctx, keys, None)
 }
 
-fn flush(turn: &mut Turn<'_>, keys: &mut Keys, db: Option<u8>) -> Result<(), Fault> {
-    let known = turn.args.len() == 1 || (turn.args.len() == 2 && (turn.args.is(1, "ASYNC") || turn.args.is(1, "SYNC")));
+fn flush(ctx: &mut CommandContext<'_>, keys: &mut Keyspace, db: Option<u8>) -> Result<(), Fault> {
+    let known = ctx.args.len() == 1 || (ctx.args.len() == 2 && (ctx.args.is(1, "ASYNC") || ctx.args.is(1, "SYNC")));
     if !known {
         return Err(syntax());
     }
     keys.flush(db);
     let detail = db.map_or_else(|| "all databases".to_owned(), |db| format!("database {db}"));
-    told(turn.shared, turn.session, What::Flush, ("", None), Outcome::Done, &detail);
-    turn.out.simple("OK");
+    audit(ctx.shared, ctx.session, AuditAction::Flush, ("", None), AuditOutcome::Done, &detail);
+    ctx.out.simple("OK");
     Ok(())
 }
 
 /// `KEYS pattern` is refused: it would block all other connections.
-pub(super) fn all(_turn: &mut Turn<'_>) -> Result<(), Fault> {
+pub(super) fn all(_turn: &mut CommandContext<'_>) -> Result<(), Fault> {
     Err(Fault::wrong("KEYS is not known here, since it looks at all keys at once; use SCAN 0 MATCH pattern"))
 }
 
 /// `WATCH key…` is refused: nothing here needs it.
-pub(super) fn watch(_turn: &mut Turn<'_>) -> Result<(), Fault> {
+pub(super) fn watch(_turn: &mut CommandContext<'_>) -> Result<(), Fault> {
     Err(Fault::wrong(
         "WATCH is not known here; ask for the whole decision in one command, such as FCALL api_counter or TG.CHECK, \
          or put commands between MULTI and EXEC",
     ))
 }
 
-pub(super) fn unwatch(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    turn.out.simple("OK");
+pub(super) fn unwatch(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    ctx.out.simple("OK");
     Ok(())
 }

@@ -3,22 +3,22 @@
 use tollgate_kernel::{Cost, EXACT, Mode};
 
 use super::Args;
-use tollgate_engine::Tells;
+use tollgate_engine::DetailLevel;
 use tollgate_keyspace::Fault;
 
 /// The options of a command, each given once at most.
 #[derive(Debug, Default)]
-pub(super) struct Options<'a> {
+pub(super) struct CommandOptions<'a> {
     pub(super) cost: Option<Cost>,
     pub(super) mode: Option<Mode>,
     pub(super) name: Option<&'a [u8]>,
-    pub(super) tells: Option<Tells>,
+    pub(super) tells: Option<DetailLevel>,
     pub(super) source: bool,
 }
 
 /// The options that a command takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum OptionSet {
     /// COST, MODE, NAME, REST, FULL, SOURCE.
     All,
     /// COST, MODE, NAME.
@@ -29,7 +29,7 @@ pub(super) enum Takes {
     Name,
 }
 
-impl Takes {
+impl OptionSet {
     const fn words(self) -> &'static str {
         match self {
             Self::All => "COST n, MODE m, NAME word, REST, FULL or SOURCE",
@@ -40,21 +40,21 @@ impl Takes {
     }
 }
 
-impl<'a> Options<'a> {
+impl<'a> CommandOptions<'a> {
     /// Parses options from the argument at `at` to the end, or to a word AND for parts; returns where it stopped.
-    pub(super) fn read(args: &Args<'a>, mut at: usize, takes: Takes) -> Result<(Self, usize), Fault> {
+    pub(super) fn parse(args: &Args<'a>, mut at: usize, accepted: OptionSet) -> Result<(Self, usize), Fault> {
         let mut options = Self::default();
         while at < args.len() {
-            if takes == Takes::Part && args.is(at, "AND") {
+            if accepted == OptionSet::Part && args.is(at, "AND") {
                 break;
             }
-            at += options.word(args, at, takes)?;
+            at += options.word(args, at, accepted)?;
         }
         Ok((options, at))
     }
 
     /// Parses one option; returns how many arguments it took.
-    fn word(&mut self, args: &Args<'a>, at: usize, takes: Takes) -> Result<usize, Fault> {
+    fn word(&mut self, args: &Args<'a>, at: usize, accepted: OptionSet) -> Result<usize, Fault> {
         let value = || {
             args.get(at + 1).ok_or_else(|| {
                 Fault::wrong(format!(
@@ -69,8 +69,11 @@ impl<'a> Options<'a> {
             }
             false => Ok(()),
         };
-        let (all, asking, part) =
-            (takes == Takes::All, takes != Takes::Name && takes != Takes::Part, takes != Takes::Name);
+        let (all, asking, part) = (
+            accepted == OptionSet::All,
+            accepted != OptionSet::Name && accepted != OptionSet::Part,
+            accepted != OptionSet::Name,
+        );
         if part && args.is(at, "COST") {
             twice(self.cost.is_some())?;
             self.cost = Some(cost("COST", value()?)?);
@@ -88,7 +91,8 @@ impl<'a> Options<'a> {
             self.name = Some(value()?);
             return Ok(2);
         }
-        let tells = [("REST", Tells::Rest), ("FULL", Tells::Full)].into_iter().find(|(word, _)| args.is(at, word));
+        let tells =
+            [("REST", DetailLevel::Rest), ("FULL", DetailLevel::Full)].into_iter().find(|(word, _)| args.is(at, word));
         if let Some((_, tells)) = tells.filter(|_| all) {
             twice(self.tells.is_some())?;
             self.tells = Some(tells);
@@ -99,7 +103,7 @@ impl<'a> Options<'a> {
             self.source = true;
             return Ok(1);
         }
-        Err(Fault::expected("syntax error", takes.words(), args.at(at)))
+        Err(Fault::expected("syntax error", accepted.words(), args.at(at)))
     }
 }
 

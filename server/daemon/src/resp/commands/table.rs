@@ -1,14 +1,16 @@
 //! Every command: its name, number of arguments, scope and handler.
 
 use super::{
-    Args, Asked, Turn, client, command, config, dialects, expire, functions, hello, info, keys, scripts, server, tg,
+    Args, CommandContext, HomeRequest, client, command, config, dialects, expire, functions, hello, info, keys,
+    scripts, server, tg,
 };
 use crate::access::Scope;
-use tollgate_keyspace::Keys;
+use CommandHandler::{AskHome, Exec, Inspect, OnKeys, Plain};
+use tollgate_keyspace::Keyspace;
 use tollgate_keyspace::{Fault, shown};
 
 /// A command.
-pub(crate) struct Command {
+pub(crate) struct RespCommand {
     /// Its name, in capitals; `CLIENT|ID` for a subcommand.
     pub(crate) name: &'static str,
     /// The number of arguments, including its name; if negative, the least number.
@@ -18,7 +20,7 @@ pub(crate) struct Command {
     /// The scope that a connection needs to run it; `None` if it needs none.
     pub(crate) scope: Option<Scope>,
     /// Its handler.
-    pub(crate) run: Run,
+    pub(crate) handler: CommandHandler,
     /// The first key, the last and the step between, counted as Redis does; zeros if it has none.
     pub(crate) keys: (i32, i32, i32),
     /// Its subcommands, chosen by the second word.
@@ -26,20 +28,20 @@ pub(crate) struct Command {
 }
 
 /// The handler of a command.
-pub(crate) enum Run {
+pub(crate) enum CommandHandler {
     /// Answers from the connection and the server alone.
-    Plain(fn(&mut Turn<'_>) -> Result<(), Fault>),
+    Plain(fn(&mut CommandContext<'_>) -> Result<(), Fault>),
     /// Answers from the keys, which are locked meanwhile.
-    Keys(fn(&mut Turn<'_>, &mut Keys) -> Result<(), Fault>),
+    OnKeys(fn(&mut CommandContext<'_>, &mut Keyspace) -> Result<(), Fault>),
     /// Reports on the keys, even where this server holds none.
-    Look(fn(&mut Turn<'_>, &mut Keys) -> Result<(), Fault>),
+    Inspect(fn(&mut CommandContext<'_>, &mut Keyspace) -> Result<(), Fault>),
     /// Asks the home.
-    Ask(fn(&mut Turn<'_>) -> Result<Asked, Fault>),
+    AskHome(fn(&mut CommandContext<'_>) -> Result<HomeRequest, Fault>),
     /// The connection itself runs the queued commands.
     Exec,
 }
 
-impl Command {
+impl RespCommand {
     /// Returns whether it is run between MULTI and EXEC instead of being queued.
     pub(crate) fn is_at_once(&self) -> bool {
         matches!(self.name, "EXEC" | "DISCARD" | "MULTI" | "WATCH" | "RESET" | "QUIT")
@@ -48,10 +50,10 @@ impl Command {
     /// Returns whether it may touch keys of this server. Tollgate's own commands ask about policies alone; what a
     /// function or a script asks about is known only when its arguments are parsed.
     pub(crate) fn may_touch_keys(&self) -> bool {
-        match self.run {
-            Run::Keys(_) | Run::Look(_) => true,
-            Run::Ask(_) => !self.name.starts_with("TG."),
-            Run::Plain(_) | Run::Exec => false,
+        match self.handler {
+            OnKeys(_) | Inspect(_) => true,
+            AskHome(_) => !self.name.starts_with("TG."),
+            Plain(_) | Exec => false,
         }
     }
 
@@ -83,25 +85,25 @@ pub(super) const fn line(
     usage: &'static str,
     scope: Option<Scope>,
     keys: (i32, i32, i32),
-    run: Run,
-) -> Command {
-    Command { name, arity, usage, scope, run, keys, parts: &[] }
+    handler: CommandHandler,
+) -> RespCommand {
+    RespCommand { name, arity, usage, scope, handler, keys, parts: &[] }
 }
 
 /// Returns a command whose second word chooses one of `parts`, which says how it is run.
-const fn parts(name: &'static str, usage: &'static str, parts: &'static [Command]) -> Command {
-    Command { parts, ..line(name, -2, usage, None, NONE, Run::Plain(command::help)) }
+const fn parts(name: &'static str, usage: &'static str, parts: &'static [RespCommand]) -> RespCommand {
+    RespCommand { parts, ..line(name, -2, usage, None, NONE, Plain(command::help)) }
 }
 
 /// All commands.
-pub(crate) static COMMANDS: &[Command] = &[
+pub(crate) static COMMANDS: &[RespCommand] = &[
     line(
         "TG.CHECK",
         -3,
         "TG.CHECK key policy [COST n] [MODE m] [NAME word] [REST|FULL] [SOURCE]",
         Some(Scope::Check),
         ONE,
-        Run::Ask(tg::check),
+        AskHome(tg::check),
     ),
     line(
         "TG.PEEK",
@@ -109,119 +111,105 @@ pub(crate) static COMMANDS: &[Command] = &[
         "TG.PEEK key policy [COST n] [MODE m] [NAME word] [REST|FULL] [SOURCE]",
         Some(Scope::Check),
         ONE,
-        Run::Ask(tg::peek),
+        AskHome(tg::peek),
     ),
-    line("TG.RESET", -3, "TG.RESET key policy [NAME word]", Some(Scope::Reset), ONE, Run::Ask(tg::reset)),
-    line("TG.REFUND", -5, "TG.REFUND key policy n at_us [NAME word]", Some(Scope::Refund), ONE, Run::Ask(tg::refund)),
+    line("TG.RESET", -3, "TG.RESET key policy [NAME word]", Some(Scope::Reset), ONE, AskHome(tg::reset)),
+    line("TG.REFUND", -5, "TG.REFUND key policy n at_us [NAME word]", Some(Scope::Refund), ONE, AskHome(tg::refund)),
     line(
         "TG.EXPLAIN",
         -3,
         "TG.EXPLAIN key policy [COST n] [MODE m] [NAME word]",
         Some(Scope::Read),
         ONE,
-        Run::Ask(tg::explain),
+        AskHome(tg::explain),
     ),
-    line("TG.USAGE", 3, "TG.USAGE key policy", Some(Scope::Read), ONE, Run::Plain(tg::usage)),
+    line("TG.USAGE", 3, "TG.USAGE key policy", Some(Scope::Read), ONE, Plain(tg::usage)),
     line(
         "TG.CHECKALL",
         -3,
         "TG.CHECKALL key policy [COST n] [NAME word] [AND key policy …]",
         Some(Scope::Check),
         ONE,
-        Run::Ask(tg::check_all),
+        AskHome(tg::check_all),
     ),
-    line("GET", 2, "GET key", CHECK, ONE, Run::Keys(keys::get)),
-    line(
-        "SET",
-        -3,
-        "SET key value [NX|XX] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]",
-        CHECK,
-        ONE,
-        Run::Keys(keys::set),
-    ),
-    line("INCR", 2, "INCR key", CHECK, ONE, Run::Keys(keys::incr)),
-    line("INCRBY", 3, "INCRBY key n", CHECK, ONE, Run::Keys(keys::incr_by)),
-    line("DECR", 2, "DECR key", CHECK, ONE, Run::Keys(keys::decr)),
-    line("DECRBY", 3, "DECRBY key n", CHECK, ONE, Run::Keys(keys::decr_by)),
-    line("EXPIRE", -3, "EXPIRE key seconds [NX|XX|GT|LT]", CHECK, ONE, Run::Keys(expire::expire)),
-    line("PEXPIRE", -3, "PEXPIRE key ms [NX|XX|GT|LT]", CHECK, ONE, Run::Keys(expire::pexpire)),
-    line("EXPIREAT", -3, "EXPIREAT key unix-seconds [NX|XX|GT|LT]", CHECK, ONE, Run::Keys(expire::expire_at)),
-    line("PEXPIREAT", -3, "PEXPIREAT key unix-ms [NX|XX|GT|LT]", CHECK, ONE, Run::Keys(expire::pexpire_at)),
-    line("TTL", 2, "TTL key", CHECK, ONE, Run::Keys(expire::ttl)),
-    line("PTTL", 2, "PTTL key", CHECK, ONE, Run::Keys(expire::pttl)),
-    line("EXISTS", -2, "EXISTS key…", CHECK, ALL, Run::Keys(keys::exists)),
-    line("DEL", -2, "DEL key…", CHECK, ALL, Run::Keys(keys::del)),
-    line("UNLINK", -2, "UNLINK key…", CHECK, ALL, Run::Keys(keys::del)),
-    line("TYPE", 2, "TYPE key", CHECK, ONE, Run::Keys(keys::kind)),
-    line("HGET", 3, "HGET key field", CHECK, ONE, Run::Keys(keys::hget)),
-    line("HGETALL", 2, "HGETALL key", CHECK, ONE, Run::Keys(keys::hget_all)),
-    line(
-        "SCAN",
-        -2,
-        "SCAN cursor [MATCH pattern] [COUNT n] [TYPE word]",
-        Some(Scope::Read),
-        NONE,
-        Run::Keys(keys::scan),
-    ),
-    line("DBSIZE", 1, "DBSIZE", Some(Scope::Read), NONE, Run::Keys(keys::db_size)),
-    line("FLUSHDB", -1, "FLUSHDB [ASYNC|SYNC]", Some(Scope::Reset), NONE, Run::Keys(keys::flush_db)),
-    line("FLUSHALL", -1, "FLUSHALL [ASYNC|SYNC]", Some(Scope::Reset), NONE, Run::Keys(keys::flush_all)),
-    line("KEYS", 2, "SCAN 0 MATCH pattern", CHECK, NONE, Run::Plain(keys::all)),
-    line("WATCH", -2, "MULTI … EXEC", CHECK, ALL, Run::Plain(keys::watch)),
-    line("UNWATCH", 1, "UNWATCH", CHECK, NONE, Run::Plain(keys::unwatch)),
+    line("GET", 2, "GET key", CHECK, ONE, OnKeys(keys::get)),
+    line("SET", -3, "SET key value [NX|XX] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]", CHECK, ONE, OnKeys(keys::set)),
+    line("INCR", 2, "INCR key", CHECK, ONE, OnKeys(keys::incr)),
+    line("INCRBY", 3, "INCRBY key n", CHECK, ONE, OnKeys(keys::incr_by)),
+    line("DECR", 2, "DECR key", CHECK, ONE, OnKeys(keys::decr)),
+    line("DECRBY", 3, "DECRBY key n", CHECK, ONE, OnKeys(keys::decr_by)),
+    line("EXPIRE", -3, "EXPIRE key seconds [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::expire)),
+    line("PEXPIRE", -3, "PEXPIRE key ms [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::pexpire)),
+    line("EXPIREAT", -3, "EXPIREAT key unix-seconds [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::expire_at)),
+    line("PEXPIREAT", -3, "PEXPIREAT key unix-ms [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::pexpire_at)),
+    line("TTL", 2, "TTL key", CHECK, ONE, OnKeys(expire::ttl)),
+    line("PTTL", 2, "PTTL key", CHECK, ONE, OnKeys(expire::pttl)),
+    line("EXISTS", -2, "EXISTS key…", CHECK, ALL, OnKeys(keys::exists)),
+    line("DEL", -2, "DEL key…", CHECK, ALL, OnKeys(keys::del)),
+    line("UNLINK", -2, "UNLINK key…", CHECK, ALL, OnKeys(keys::del)),
+    line("TYPE", 2, "TYPE key", CHECK, ONE, OnKeys(keys::kind)),
+    line("HGET", 3, "HGET key field", CHECK, ONE, OnKeys(keys::hget)),
+    line("HGETALL", 2, "HGETALL key", CHECK, ONE, OnKeys(keys::hget_all)),
+    line("SCAN", -2, "SCAN cursor [MATCH pattern] [COUNT n] [TYPE word]", Some(Scope::Read), NONE, OnKeys(keys::scan)),
+    line("DBSIZE", 1, "DBSIZE", Some(Scope::Read), NONE, OnKeys(keys::db_size)),
+    line("FLUSHDB", -1, "FLUSHDB [ASYNC|SYNC]", Some(Scope::Reset), NONE, OnKeys(keys::flush_db)),
+    line("FLUSHALL", -1, "FLUSHALL [ASYNC|SYNC]", Some(Scope::Reset), NONE, OnKeys(keys::flush_all)),
+    line("KEYS", 2, "SCAN 0 MATCH pattern", CHECK, NONE, Plain(keys::all)),
+    line("WATCH", -2, "MULTI … EXEC", CHECK, ALL, Plain(keys::watch)),
+    line("UNWATCH", 1, "UNWATCH", CHECK, NONE, Plain(keys::unwatch)),
     line(
         "CL.THROTTLE",
         -5,
         "CL.THROTTLE key max_burst count period [quantity]",
         CHECK,
         ONE,
-        Run::Ask(dialects::throttle),
+        AskHome(dialects::throttle),
     ),
-    line("FCALL", -3, "FCALL function numkeys key… arg…", CHECK, NONE, Run::Ask(dialects::fcall)),
-    line("FCALL_RO", -3, "FCALL_RO function numkeys key… arg…", CHECK, NONE, Run::Ask(dialects::fcall_ro)),
-    line("EVAL", -3, "EVAL script numkeys key… arg…", CHECK, NONE, Run::Ask(scripts::eval)),
-    line("EVAL_RO", -3, "EVAL_RO script numkeys key… arg…", CHECK, NONE, Run::Ask(scripts::eval_ro)),
-    line("EVALSHA", -3, "EVALSHA sha1 numkeys key… arg…", CHECK, NONE, Run::Ask(scripts::evalsha)),
-    line("EVALSHA_RO", -3, "EVALSHA_RO sha1 numkeys key… arg…", CHECK, NONE, Run::Ask(scripts::evalsha_ro)),
-    line("SCRIPT", -2, "SCRIPT LOAD text | EXISTS sha1… | FLUSH", CHECK, NONE, Run::Plain(scripts::script)),
+    line("FCALL", -3, "FCALL function numkeys key… arg…", CHECK, NONE, AskHome(dialects::fcall)),
+    line("FCALL_RO", -3, "FCALL_RO function numkeys key… arg…", CHECK, NONE, AskHome(dialects::fcall_ro)),
+    line("EVAL", -3, "EVAL script numkeys key… arg…", CHECK, NONE, AskHome(scripts::eval)),
+    line("EVAL_RO", -3, "EVAL_RO script numkeys key… arg…", CHECK, NONE, AskHome(scripts::eval_ro)),
+    line("EVALSHA", -3, "EVALSHA sha1 numkeys key… arg…", CHECK, NONE, AskHome(scripts::evalsha)),
+    line("EVALSHA_RO", -3, "EVALSHA_RO sha1 numkeys key… arg…", CHECK, NONE, AskHome(scripts::evalsha_ro)),
+    line("SCRIPT", -2, "SCRIPT LOAD text | EXISTS sha1… | FLUSH", CHECK, NONE, Plain(scripts::script)),
     line(
         "FUNCTION",
         -2,
         "FUNCTION LOAD [REPLACE] text | LIST [LIBRARYNAME pattern] [WITHCODE] | DELETE library | FLUSH",
         CHECK,
         NONE,
-        Run::Plain(functions::function),
+        Plain(functions::function),
     ),
-    line("HELLO", -1, "HELLO [2|3 [AUTH name token] [SETNAME name]]", None, NONE, Run::Plain(hello::hello)),
-    line("AUTH", -2, "AUTH [name] token", None, NONE, Run::Plain(hello::auth)),
-    line("RESET", 1, "RESET", None, NONE, Run::Plain(hello::reset)),
-    line("SELECT", 2, "SELECT db", None, NONE, Run::Plain(hello::select)),
+    line("HELLO", -1, "HELLO [2|3 [AUTH name token] [SETNAME name]]", None, NONE, Plain(hello::hello)),
+    line("AUTH", -2, "AUTH [name] token", None, NONE, Plain(hello::auth)),
+    line("RESET", 1, "RESET", None, NONE, Plain(hello::reset)),
+    line("SELECT", 2, "SELECT db", None, NONE, Plain(hello::select)),
     parts("CLIENT", "CLIENT ID|INFO|LIST|SETNAME|… [word …]", client::PARTS),
-    Command {
+    RespCommand {
         parts: command::PARTS,
-        ..line("COMMAND", -1, "COMMAND [COUNT|DOCS|INFO|LIST|GETKEYS [word …]]", None, NONE, Run::Plain(command::all))
+        ..line("COMMAND", -1, "COMMAND [COUNT|DOCS|INFO|LIST|GETKEYS [word …]]", None, NONE, Plain(command::all))
     },
     parts("CONFIG", "CONFIG GET pattern [pattern …]", config::PARTS),
     parts("CLUSTER", "CLUSTER INFO|SLOTS|SHARDS|NODES|MYID", server::CLUSTER),
-    line("INFO", -1, "INFO [section …]", Some(Scope::Read), NONE, Run::Look(info::info)),
-    line("ROLE", 1, "ROLE", Some(Scope::Read), NONE, Run::Plain(server::role)),
-    line("PING", -1, "PING [text]", None, NONE, Run::Plain(client::ping)),
-    line("ECHO", 2, "ECHO text", None, NONE, Run::Plain(client::echo)),
-    line("QUIT", -1, "QUIT", None, NONE, Run::Plain(client::quit)),
-    line("MULTI", 1, "MULTI", Some(Scope::Check), NONE, Run::Plain(client::multi)),
-    line("DISCARD", 1, "DISCARD", Some(Scope::Check), NONE, Run::Plain(client::discard)),
-    line("EXEC", 1, "EXEC", Some(Scope::Check), NONE, Run::Exec),
-    line("TIME", 1, "TIME", Some(Scope::Check), NONE, Run::Plain(server::time)),
+    line("INFO", -1, "INFO [section …]", Some(Scope::Read), NONE, Inspect(info::info)),
+    line("ROLE", 1, "ROLE", Some(Scope::Read), NONE, Plain(server::role)),
+    line("PING", -1, "PING [text]", None, NONE, Plain(client::ping)),
+    line("ECHO", 2, "ECHO text", None, NONE, Plain(client::echo)),
+    line("QUIT", -1, "QUIT", None, NONE, Plain(client::quit)),
+    line("MULTI", 1, "MULTI", Some(Scope::Check), NONE, Plain(client::multi)),
+    line("DISCARD", 1, "DISCARD", Some(Scope::Check), NONE, Plain(client::discard)),
+    line("EXEC", 1, "EXEC", Some(Scope::Check), NONE, Exec),
+    line("TIME", 1, "TIME", Some(Scope::Check), NONE, Plain(server::time)),
 ];
 
 /// Returns the command of that name, in either case.
-pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
+pub(crate) fn find(name: &[u8]) -> Option<&'static RespCommand> {
     COMMANDS.iter().find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// Returns every command and every subcommand.
 #[cfg(test)]
-pub(crate) fn every() -> impl Iterator<Item = &'static Command> {
+pub(crate) fn every() -> impl Iterator<Item = &'static RespCommand> {
     COMMANDS.iter().flat_map(|command| std::iter::once(command).chain(command.parts))
 }
 
@@ -235,8 +223,8 @@ pub(crate) fn unknown(args: &Args<'_>) -> Fault {
 }
 
 /// Returns the error of a second word that is not a subcommand.
-pub(crate) fn unknown_part(command: &Command, word: &[u8]) -> Fault {
-    let known: Vec<&str> = command.parts.iter().map(Command::word).collect();
+pub(crate) fn unknown_part(command: &RespCommand, word: &[u8]) -> Fault {
+    let known: Vec<&str> = command.parts.iter().map(RespCommand::word).collect();
     let name = command.name;
     Fault::wrong(format!("unknown subcommand '{}'. Try {name} HELP. Expected one of {}", shown(word), known.join(", ")))
 }

@@ -2,105 +2,105 @@
 
 use tollgate_kernel::{Cost, EXACT, Timestamp};
 
-use super::options::{Options, Takes, cost, whole};
-use super::{Args, Asked, Form, Turn};
-use crate::shared::Shared;
-use tollgate_engine::{Ask, Generation, Part, Question, Tells};
+use super::options::{CommandOptions, OptionSet, cost, whole};
+use super::{Args, CommandContext, HomeRequest, ReplyForm};
+use crate::shared::ServerState;
+use tollgate_engine::{DetailLevel, EngineCheck, EngineQuestion, PolicyGeneration, QuestionPart};
 use tollgate_keyspace::{Fault, quoted};
 
 /// The largest number of parts of one TG.CHECKALL.
 const MAX_PARTS: usize = 32;
 
-pub(super) fn check(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
-    decide(turn, false)
+pub(super) fn check(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Fault> {
+    decide(ctx, false)
 }
 
-pub(super) fn peek(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
-    decide(turn, true)
+pub(super) fn peek(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Fault> {
+    decide(ctx, true)
 }
 
-fn decide(turn: &mut Turn<'_>, peek: bool) -> Result<Asked, Fault> {
-    let (ask, source) = read_check(&turn.args, turn.shared, peek)?;
-    Ok(Asked::Question(Question::Check(ask), Form::Integers { source }))
+fn decide(ctx: &mut CommandContext<'_>, peek: bool) -> Result<HomeRequest, Fault> {
+    let (ask, source) = parse_check(&ctx.args, ctx.shared, peek)?;
+    Ok(HomeRequest::Question(EngineQuestion::Check(ask), ReplyForm::Integers { source }))
 }
 
 /// Parses what a check asks, and whether it wants the source.
-pub(crate) fn read_check(args: &Args<'_>, shared: &Shared, peek: bool) -> Result<(Ask, bool), Fault> {
-    let (options, _) = Options::read(args, 3, Takes::All)?;
+pub(crate) fn parse_check(args: &Args<'_>, shared: &ServerState, peek: bool) -> Result<(EngineCheck, bool), Fault> {
+    let (options, _) = CommandOptions::parse(args, 3, OptionSet::All)?;
     let part = part(args, shared, &shared.engine.generation(), 1, &options)?;
-    Ok((Ask { part, mode: options.mode, peek, tells: options.tells.unwrap_or_default() }, options.source))
+    Ok((EngineCheck { part, mode: options.mode, peek, detail: options.tells.unwrap_or_default() }, options.source))
 }
 
-pub(super) fn explain(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
-    let (options, _) = Options::read(&turn.args, 3, Takes::Asking)?;
-    let part = one(turn, &options)?;
-    let ask = Ask { part, mode: options.mode, peek: true, tells: Tells::Full };
-    Ok(Asked::Question(Question::Check(ask), Form::Explained))
+pub(super) fn explain(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Fault> {
+    let (options, _) = CommandOptions::parse(&ctx.args, 3, OptionSet::Asking)?;
+    let part = key_part(ctx, &options)?;
+    let ask = EngineCheck { part, mode: options.mode, peek: true, detail: DetailLevel::Full };
+    Ok(HomeRequest::Question(EngineQuestion::Check(ask), ReplyForm::Explanation))
 }
 
-pub(super) fn reset(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
-    let (options, _) = Options::read(&turn.args, 3, Takes::Name)?;
-    let question = Question::Reset(one(turn, &options)?);
-    Ok(Asked::Reset(Box::new((question, turn.session.by()))))
+pub(super) fn reset(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Fault> {
+    let (options, _) = CommandOptions::parse(&ctx.args, 3, OptionSet::Name)?;
+    let question = EngineQuestion::Reset(key_part(ctx, &options)?);
+    Ok(HomeRequest::Reset(Box::new((question, ctx.session.by()))))
 }
 
-pub(super) fn refund(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
-    let (options, _) = Options::read(&turn.args, 5, Takes::Name)?;
-    let part = one(turn, &options)?;
-    let units = cost("n", turn.args.at(3))?;
-    let at = Timestamp::saturating(whole("at_us", turn.args.at(4), EXACT - 1)?);
-    Ok(Asked::Question(Question::Refund { part, units, at }, Form::Integers { source: false }))
+pub(super) fn refund(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Fault> {
+    let (options, _) = CommandOptions::parse(&ctx.args, 5, OptionSet::Name)?;
+    let part = key_part(ctx, &options)?;
+    let units = cost("n", ctx.args.at(3))?;
+    let at = Timestamp::saturating(whole("at_us", ctx.args.at(4), EXACT - 1)?);
+    Ok(HomeRequest::Question(EngineQuestion::Refund { part, units, at }, ReplyForm::Integers { source: false }))
 }
 
 /// `TG.USAGE key policy`: requests, refused, units, first_us, last_us.
-pub(super) fn usage(turn: &mut Turn<'_>) -> Result<(), Fault> {
-    let engine = &turn.shared.engine;
-    let Part { known, key, .. } = one(turn, &Options::default())?;
-    let used = engine.used(&known, &key).ok_or_else(|| {
-        let found = quoted(turn.args.at(2));
+pub(super) fn usage(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    let engine = &ctx.shared.engine;
+    let QuestionPart { known, key, .. } = key_part(ctx, &CommandOptions::default())?;
+    let used = engine.usage_of(&known, &key).ok_or_else(|| {
+        let found = quoted(ctx.args.at(2));
         Fault::wrong(format!("policy: expected one with usage: true in the policy file, found {found}"))
     })?;
-    turn.out.array(5);
+    ctx.out.array(5);
     for number in [used.requests, used.refused, used.units, used.first.get(), used.last.get()] {
-        turn.out.int(i64::try_from(number).unwrap_or(i64::MAX));
+        ctx.out.int(i64::try_from(number).unwrap_or(i64::MAX));
     }
     Ok(())
 }
 
-pub(super) fn check_all(turn: &mut Turn<'_>) -> Result<Asked, Fault> {
+pub(super) fn check_all(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Fault> {
     let (mut parts, mut at) = (Vec::new(), 1);
-    let generation = turn.shared.engine.generation();
+    let generation = ctx.shared.engine.generation();
     loop {
-        if turn.args.len() < at + 2 {
+        if ctx.args.len() < at + 2 {
             return Err(Fault::wrong("syntax error: expected a key and a policy, and more of them behind AND"));
         }
-        let (options, end) = Options::read(&turn.args, at + 2, Takes::Part)?;
-        parts.push(part(&turn.args, turn.shared, &generation, at, &options)?);
+        let (options, end) = CommandOptions::parse(&ctx.args, at + 2, OptionSet::Part)?;
+        parts.push(part(&ctx.args, ctx.shared, &generation, at, &options)?);
         if parts.len() > MAX_PARTS {
             return Err(Fault::wrong(format!("expected 1 to {MAX_PARTS} parts")));
         }
-        if end == turn.args.len() {
-            return Ok(Asked::Question(Question::All(parts), Form::Integers { source: true }));
+        if end == ctx.args.len() {
+            return Ok(HomeRequest::Question(EngineQuestion::All(parts), ReplyForm::Integers { source: true }));
         }
         at = end + 1;
     }
 }
 
 /// Returns the key and the policy of a command that has one of each.
-fn one(turn: &Turn<'_>, options: &Options<'_>) -> Result<Part, Fault> {
-    part(&turn.args, turn.shared, &turn.shared.engine.generation(), 1, options)
+fn key_part(ctx: &CommandContext<'_>, options: &CommandOptions<'_>) -> Result<QuestionPart, Fault> {
+    part(&ctx.args, ctx.shared, &ctx.shared.engine.generation(), 1, options)
 }
 
 /// Returns the key at `at` and the policy behind it.
 fn part(
     args: &Args<'_>,
-    shared: &Shared,
-    generation: &Generation,
+    shared: &ServerState,
+    generation: &PolicyGeneration,
     at: usize,
-    options: &Options<'_>,
-) -> Result<Part, Fault> {
+    options: &CommandOptions<'_>,
+) -> Result<QuestionPart, Fault> {
     let known = shared.engine.policy_of(generation, args.at(at + 1), options.name)?;
     let key = args.at(at).to_vec();
     tollgate_kernel::StoreError::check_key(&key)?;
-    Ok(Part { known, key, cost: options.cost.unwrap_or(Cost::ONE) })
+    Ok(QuestionPart { known, key, cost: options.cost.unwrap_or(Cost::ONE) })
 }

@@ -1,7 +1,7 @@
 //! Inputs: valid commands, commands with a fault, random bytes.
 
-use super::rng::Rng;
 use crate::resp::commands::table;
+use tollgate_random::Rng;
 
 /// A stream of bytes, and its commands if it is valid.
 pub(super) struct Input {
@@ -10,7 +10,7 @@ pub(super) struct Input {
 }
 
 /// Decides which commands may occur.
-pub(super) type May = fn(&str) -> bool;
+pub(super) type CommandFilter = fn(&str) -> bool;
 
 /// Arguments: valid and invalid ones.
 const ARGUMENTS: &[&[u8]] = &[
@@ -93,9 +93,9 @@ const NUMBERS: &[&[u8]] = &[
 ];
 const SIGNS: &[u8] = b"*$:+-_,(#!=%~>|\r\n\r\n\r\n0123456789-PING \0\xff";
 
-pub(super) fn input(rng: &mut Rng, may: May) -> Input {
+pub(super) fn input(rng: &mut Rng, may: CommandFilter) -> Input {
     match rng.below(20) {
-        0 => Input { bytes: (0..rng.below(80)).map(|_| rng.next() as u8).collect(), commands: None },
+        0 => Input { bytes: (0..rng.below(80)).map(|_| rng.next_u64() as u8).collect(), commands: None },
         1 => Input { bytes: (0..rng.below(60)).map(|_| rng.pick(SIGNS)).collect(), commands: None },
         2..11 => right(rng, may),
         _ => {
@@ -109,7 +109,7 @@ pub(super) fn input(rng: &mut Rng, may: May) -> Input {
 }
 
 /// Returns a valid pipeline.
-fn right(rng: &mut Rng, may: May) -> Input {
+fn right(rng: &mut Rng, may: CommandFilter) -> Input {
     let (mut bytes, mut commands) = (Vec::new(), Vec::new());
     for _ in 0..=rng.below(5) {
         match rng.below(12) {
@@ -130,30 +130,30 @@ fn right(rng: &mut Rng, may: May) -> Input {
 }
 
 /// Returns a command of the table or not, with arguments that may fit it.
-fn command(rng: &mut Rng, may: May) -> Vec<Vec<u8>> {
+fn command(rng: &mut Rng, may: CommandFilter) -> Vec<Vec<u8>> {
     let known: Vec<_> = table::every().filter(|command| may(command.name)).collect();
-    let command = known[rng.below(known.len())];
+    let command = known[rng.index(known.len())];
     let mut args: Vec<Vec<u8>> = command.name.split('|').map(|word| word.as_bytes().to_vec()).collect();
-    if rng.one_of(4) {
+    if rng.one_in(4) {
         args[0].make_ascii_lowercase();
     }
-    if rng.one_of(20) {
+    if rng.one_in(20) {
         args = vec![b"NOPE".to_vec()];
     }
     let least = command.arity.unsigned_abs() as usize;
-    while args.len() < least || rng.one_of(2) {
+    while args.len() < least || rng.one_in(2) {
         args.push(rng.pick(ARGUMENTS).to_vec());
     }
     // Arguments that a check needs, so that some are decided.
-    if command.name.starts_with("TG.") && args.len() > 2 && !rng.one_of(4) {
+    if command.name.starts_with("TG.") && args.len() > 2 && !rng.one_in(4) {
         args[1] = rng.pick(&[&b"a"[..], b"b", b"c"]).to_vec();
         args[2] = rng.pick(&[&b"100/min"[..], b"5/s gcra", b"3/h, 1/s"]).to_vec();
     }
-    if rng.one_of(30) {
-        args.resize(args.len() + rng.below(60), Vec::new());
+    if rng.one_in(30) {
+        args.resize(args.len() + rng.index(60), Vec::new());
     }
-    if rng.one_of(300) {
-        args.push(vec![b'x'; rng.below(9_000)]);
+    if rng.one_in(300) {
+        args.push(vec![b'x'; rng.index(9_000)]);
     }
     args
 }
@@ -173,9 +173,9 @@ fn harm(rng: &mut Rng, bytes: &mut Vec<u8>) {
     if bytes.is_empty() {
         return;
     }
-    let at = rng.below(bytes.len());
+    let at = rng.index(bytes.len());
     match rng.below(8) {
-        0 => bytes[at] = rng.next() as u8,
+        0 => bytes[at] = rng.next_u64() as u8,
         1 => bytes[at] = rng.pick(SIGNS),
         2 => bytes.insert(at, rng.pick(SIGNS)),
         3 => {
@@ -183,14 +183,14 @@ fn harm(rng: &mut Rng, bytes: &mut Vec<u8>) {
         }
         4 => bytes.truncate(at),
         5 => {
-            let end = (at + 1 + rng.below(20)).min(bytes.len());
+            let end = (at + 1 + rng.index(20)).min(bytes.len());
             let again = bytes[at..end].to_vec();
             bytes.splice(at..at, again);
         }
         _ => {
             // A length behind a sign.
             let signs: Vec<usize> = (0..bytes.len()).filter(|at| matches!(bytes[*at], b'*' | b'$')).collect();
-            let Some(sign) = (!signs.is_empty()).then(|| signs[rng.below(signs.len())]) else { return };
+            let Some(sign) = (!signs.is_empty()).then(|| signs[rng.index(signs.len())]) else { return };
             let digits = bytes[sign + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
             bytes.splice(sign + 1..sign + 1 + digits, rng.pick(NUMBERS).iter().copied());
         }

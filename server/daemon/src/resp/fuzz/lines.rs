@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 
 use super::campaign;
 use super::input::{Input, input};
-use super::rng::Rng;
-use super::wire::Bench;
+use super::wire::FuzzServer;
 use crate::access::{Scope, Scopes};
-use crate::resp::decode::{Bounds, Frame, decode};
+use crate::resp::decode::{CommandBounds, RespFrame, decode};
+use tollgate_random::Rng;
 
 /// Commands whose replies show what differs between two servers, such as the order of a table.
 const OTHERS: [&str; 2] = ["INFO", "SCAN"];
@@ -40,11 +40,11 @@ pub(super) fn reply(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Returns the number of replies due: one to each command up to QUIT, and one to a protocol error.
-fn due(bytes: &[u8], mut bounds: Bounds) -> usize {
+fn due(bytes: &[u8], mut bounds: CommandBounds) -> usize {
     let (mut at, mut count, mut places) = (0, 0, Vec::new());
     loop {
         match decode(&bytes[at..], &bounds, &mut places) {
-            Ok(Frame::Command(len)) => {
+            Ok(RespFrame::Command(len)) => {
                 count += 1;
                 let name = &bytes[at..][places[0].clone()];
                 if name.eq_ignore_ascii_case(b"QUIT") {
@@ -52,12 +52,12 @@ fn due(bytes: &[u8], mut bounds: Bounds) -> usize {
                 }
                 // RESET restores what is free on loopback.
                 if name.eq_ignore_ascii_case(b"RESET") && places.len() == 1 {
-                    bounds = Bounds::KNOWN;
+                    bounds = CommandBounds::KNOWN;
                 }
                 at += len;
             }
-            Ok(Frame::Nothing(len)) => at += len,
-            Ok(Frame::Incomplete) => return count,
+            Ok(RespFrame::Nothing(len)) => at += len,
+            Ok(RespFrame::Incomplete) => return count,
             Err(_) => return count + 1,
         }
     }
@@ -65,7 +65,7 @@ fn due(bytes: &[u8], mut bounds: Bounds) -> usize {
 
 #[test]
 fn a_connection_answers_the_same_however_its_bytes_are_cut() {
-    let (whole, pieces) = (Bench::new(), Bench::new());
+    let (whole, pieces) = (FuzzServer::new(), FuzzServer::new());
     campaign("connections", 10, |rng: &mut Rng| {
         let Input { bytes, .. } = input(rng, |name| !OTHERS.contains(&name));
         // A login would change the bounds on the way; without a token, none can succeed.
@@ -73,7 +73,7 @@ fn a_connection_answers_the_same_however_its_bytes_are_cut() {
         let mut chunks = VecDeque::new();
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            let (chunk, behind) = rest.split_at((1 + rng.below(30)).min(rest.len()));
+            let (chunk, behind) = rest.split_at((1 + rng.index(30)).min(rest.len()));
             chunks.push_back(chunk.to_vec());
             rest = behind;
         }
@@ -86,7 +86,7 @@ fn a_connection_answers_the_same_however_its_bytes_are_cut() {
             at += reply(&one[at..]).unwrap_or_else(|| panic!("no reply: {}", one[at..].escape_ascii()));
             count += 1;
         }
-        let bounds = if scopes.is_none() { Bounds::UNKNOWN } else { Bounds::KNOWN };
+        let bounds = if scopes.is_none() { CommandBounds::UNKNOWN } else { CommandBounds::KNOWN };
         assert_eq!(count, due(&bytes, bounds), "{} answered by {}", bytes.escape_ascii(), one.escape_ascii());
     });
 }

@@ -7,7 +7,7 @@ use allocation_counter::measure;
 
 use super::campaign;
 use super::input::{encode, input};
-use super::wire::Bench;
+use super::wire::FuzzServer;
 use crate::access::Scopes;
 
 const SLACK: usize = 64 << 10;
@@ -18,7 +18,7 @@ fn keeps_nothing(name: &str) -> bool {
         || ["CLIENT", "COMMAND", "CONFIG", "CLUSTER"].iter().any(|word| name.starts_with(word))
 }
 
-fn within(bench: &Bench, bytes: Vec<u8>, scopes: Scopes) {
+fn within(bench: &FuzzServer, bytes: Vec<u8>, scopes: Scopes) {
     let received = bytes.len();
     let shown = bytes[..received.min(200)].escape_ascii().to_string();
     let chunks = VecDeque::from([bytes]);
@@ -32,7 +32,7 @@ fn within(bench: &Bench, bytes: Vec<u8>, scopes: Scopes) {
 
 #[test]
 fn memory_is_bounded_by_the_bytes_that_came() {
-    let bench = Bench::new();
+    let bench = FuzzServer::new();
     let empty = |count: usize| encode(&[vec![b"PING".to_vec()], vec![Vec::new(); count - 1]].concat());
     let multi = encode(&[b"MULTI"]);
     let hostile: [Vec<u8>; 12] = [

@@ -1,10 +1,10 @@
-//! R19: the decoder and a connection withstand every input. Inputs are generated from a seed, so a failure can be
+//! The decoder and a connection withstand every input. Inputs are generated from a seed, so a failure can be
 //! reproduced: `TOLLGATE_FUZZ` is their number (100,000 in the test command, 10^7 by `cargo xtask fuzz resp`),
 //! `TOLLGATE_SEED` the first seed.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `rng.rs`, `input.rs` | inputs: valid commands, commands with a fault, random bytes |
+//! | `input.rs` | inputs: valid commands, commands with a fault, random bytes |
 //! | `frames.rs` | one input into the decoder, split everywhere, compared with another decoder |
 //! | `wire.rs` | a stream of bytes in chunks |
 //! | `lines.rs` | one input into two servers' connections, split differently |
@@ -14,10 +14,9 @@ mod frames;
 mod input;
 mod lines;
 mod memory;
-mod rng;
 mod wire;
 
-use rng::Rng;
+use tollgate_random::Rng;
 
 /// The number of inputs in the test command.
 const INPUTS: u64 = 100_000;

@@ -10,16 +10,16 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tollgate_kernel::Timestamp;
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
 
 use crate::access::Scopes;
 use crate::resp;
 use crate::resp::session::Session;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 
 /// The bytes that were written.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct WrittenOutput {
     /// All of them, if they are kept.
     pub(super) bytes: Vec<u8>,
     /// The length of the longest piece written at once.
@@ -27,13 +27,13 @@ pub(super) struct Written {
 }
 
 /// A stream of chunks.
-pub(super) struct Wire {
+pub(super) struct ChunkStream {
     chunks: VecDeque<Vec<u8>>,
     keeps: bool,
-    written: Rc<RefCell<Written>>,
+    written: Rc<RefCell<WrittenOutput>>,
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for ChunkStream {
     fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if let Some(chunk) = self.chunks.front_mut() {
             let len = chunk.len().min(into.remaining());
@@ -47,7 +47,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for ChunkStream {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut written = self.written.borrow_mut();
         written.longest = written.longest.max(bytes.len());
@@ -67,23 +67,23 @@ impl AsyncWrite for Wire {
 }
 
 /// A server without sockets, whose clock stands still.
-pub(super) struct Bench {
-    shared: Arc<Shared>,
+pub(super) struct FuzzServer {
+    shared: Arc<ServerState>,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Bench {
+impl FuzzServer {
     pub(super) fn new() -> Self {
-        let clock = Manual::at(Timestamp::saturating(1_700_000_000_000_000));
-        let shared = Shared::for_test_by(|| Box::new(clock.clone()));
+        let clock = ManualClock::at(Timestamp::saturating(1_700_000_000_000_000));
+        let shared = ServerState::for_test_by(|| Box::new(clock.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         Self { shared, runtime }
     }
 
     /// Serves a connection that sends these chunks and then ends.
-    pub(super) fn serve(&self, chunks: VecDeque<Vec<u8>>, scopes: Scopes, keeps: bool) -> Rc<RefCell<Written>> {
-        let written = Rc::new(RefCell::new(Written::default()));
-        let wire = Wire { chunks, keeps, written: Rc::clone(&written) };
+    pub(super) fn serve(&self, chunks: VecDeque<Vec<u8>>, scopes: Scopes, keeps: bool) -> Rc<RefCell<WrittenOutput>> {
+        let written = Rc::new(RefCell::new(WrittenOutput::default()));
+        let wire = ChunkStream { chunks, keeps, written: Rc::clone(&written) };
         let (peer, local) = (([127, 0, 0, 1], 50_000).into(), ([127, 0, 0, 1], 7_379).into());
         let session = Session::new(7, peer, local, scopes);
         self.runtime.block_on(resp::serve(Arc::clone(&self.shared), wire, session));

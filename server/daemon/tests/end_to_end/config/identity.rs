@@ -3,7 +3,7 @@
 
 use tollgate_kernel::{KeyState, Micros, Policy, Request, Timestamp};
 
-use crate::config::support::{START, Tested, start};
+use crate::config::support::{ConfigTestServer, START, start};
 
 /// Every algorithm, as 100 and as 200; a burst is all that fits at once.
 const ALGORITHMS: [(&str, &str); 10] = [
@@ -81,7 +81,7 @@ fn over_time_a_changed_policy_decides_as_the_kernel_does() {
 }
 
 /// What is left of each limit.
-fn left(tested: &Tested) -> Vec<i64> {
+fn left(tested: &ConfigTestServer) -> Vec<i64> {
     let told = tested.client().ask(&["TG.PEEK", "user:42", "api", "FULL"]);
     told[9..].chunks(5).map(|limit| limit[1]).collect()
 }

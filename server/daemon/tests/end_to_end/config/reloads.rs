@@ -1,4 +1,4 @@
-//! R27 with a real file and real connections: a thousand reloads under load, a tenth of them wrong.
+//! A real file and real connections: a thousand reloads under load, a tenth of them wrong.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,9 +10,9 @@ const KEYS: u64 = 4;
 const MAX: u64 = 500;
 
 /// Has threads stop when it is dropped.
-struct Stops<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Stops<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -50,7 +50,7 @@ fn a_thousand_reloads_of_a_file_under_load() {
                 })
             })
             .collect();
-        let stops = Stops(&stop);
+        let stops = StopOnDrop(&stop);
         let (mut right, mut wrong) = (0, 0);
         for number in 0..RELOADS {
             let before = tested.server.generation();

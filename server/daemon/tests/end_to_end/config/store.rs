@@ -1,6 +1,6 @@
 //! The same rules where Redis decides: what is filed beside a policy is there too, and bans are here.
 
-use tollgate_daemon::Settings;
+use tollgate_daemon::ServerSettings;
 use tollgate_redis::Redis;
 
 use crate::config::support::{folder, settings, start_by, write};
@@ -28,7 +28,7 @@ fn rules_are_obeyed_where_redis_decides() {
     let yaml = "policies:\n  login:\n    limit: 2/h\n    allow: [free]\n    deny: [bad]\n    \
                 overrides: [{key: vip, limit: 50/h}]\n    candidate: 1/h\n    ban: 1h after 2/h refusals\n";
     write(&file, yaml);
-    let tested = start_by(&file, Settings { store: Some(store), ..settings(&file) });
+    let tested = start_by(&file, ServerSettings { store: Some(store), ..settings(&file) });
     let mut client = tested.client();
     let mut allowed = |key: &str| client.ask(&["TG.CHECK", key, "login"])[0];
     assert_eq!((allowed("free"), allowed("bad"), allowed("vip")), (1, 0, 1));

@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tollgate_daemon::{Server, Settings, StartError};
+use tollgate_daemon::{Server, ServerSettings, StartError};
 use tollgate_kernel::Timestamp;
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
 
 /// When clocks begin.
 pub(crate) const START: u64 = 1_790_000_000_000_000;
@@ -38,38 +38,38 @@ pub(crate) fn replace(path: &Path, text: &str) {
 }
 
 /// A server, its clock and its file.
-pub(crate) struct Tested {
+pub(crate) struct ConfigTestServer {
     pub(crate) server: Server,
-    pub(crate) clock: Manual,
+    pub(crate) clock: ManualClock,
     pub(crate) file: PathBuf,
 }
 
-pub(crate) fn settings(file: &Path) -> Settings {
+pub(crate) fn settings(file: &Path) -> ServerSettings {
     let free = Some("127.0.0.1:0".parse().unwrap());
-    Settings { resp: free, http: free, threads: 2, config: Some(file.to_owned()), ..Settings::default() }
+    ServerSettings { resp: free, http: free, threads: 2, config: Some(file.to_owned()), ..ServerSettings::default() }
 }
 
 /// A server with the file at `path`.
-pub(crate) fn start_at(path: &Path) -> Result<Tested, StartError> {
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+pub(crate) fn start_at(path: &Path) -> Result<ConfigTestServer, StartError> {
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let server = Server::start_with_clock(settings(path), &clock)?;
-    Ok(Tested { server, clock, file: path.to_owned() })
+    Ok(ConfigTestServer { server, clock, file: path.to_owned() })
 }
 
 /// A server by other settings, and by the machine's clock.
-pub(crate) fn start_by(path: &Path, settings: Settings) -> Tested {
+pub(crate) fn start_by(path: &Path, settings: ServerSettings) -> ConfigTestServer {
     let server = Server::start(settings).unwrap();
-    Tested { server, clock: Manual::default(), file: path.to_owned() }
+    ConfigTestServer { server, clock: ManualClock::default(), file: path.to_owned() }
 }
 
 /// A server with a file of this text, in a folder of its own.
-pub(crate) fn start(name: &str, yaml: &str) -> Tested {
+pub(crate) fn start(name: &str, yaml: &str) -> ConfigTestServer {
     let file = folder(name).join("tollgate.yaml");
     write(&file, yaml);
     start_at(&file).unwrap()
 }
 
-impl Tested {
+impl ConfigTestServer {
     /// Writes the file and has it read.
     pub(crate) fn change(&self, yaml: &str) {
         replace(&self.file, yaml);

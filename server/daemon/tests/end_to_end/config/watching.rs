@@ -147,7 +147,7 @@ fn a_server_does_not_start_by_a_wrong_file() {
     // A name that the command line has.
     write(&file, "policies: {login: 5/min}");
     let login = "5/min".parse::<tollgate_kernel::Policy>().unwrap().with_name("login").unwrap();
-    let settings = tollgate_daemon::Settings { policies: vec![login], ..crate::config::support::settings(&file) };
+    let settings = tollgate_daemon::ServerSettings { policies: vec![login], ..crate::config::support::settings(&file) };
     let told = tollgate_daemon::Server::start(settings).err().unwrap().to_string();
     assert!(told.contains("policies.login: expected a name of its own"), "{told}");
 }

@@ -3,27 +3,27 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use tollgate_daemon::{Fsync, Keeping, Persist};
-use tollgate_journal::disk::{Emulated, Survival};
+use tollgate_daemon::{Fsync, PersistMode, PersistSettings};
+use tollgate_journal::disk::{EmulatedDisk, Survival};
 
-use crate::data::support::{Client, Running, clock, until};
+use crate::data::support::{Client, DataTestServer, clock, until};
 
 const CLIENTS: usize = 4;
 const MAX: i64 = 1_000_000;
 
-fn keeping(fsync: Fsync) -> Keeping {
-    Keeping { persist: Persist::Journal(fsync), ..Keeping::new(PathBuf::from("data")) }
+fn keeping(fsync: Fsync) -> PersistSettings {
+    PersistSettings { persist: PersistMode::Journal(fsync), ..PersistSettings::new(PathBuf::from("data")) }
 }
 
 /// What a client spent, by the server that started from `disk`.
-fn spent(running: &mut Running, client: usize) -> i64 {
+fn spent(running: &mut DataTestServer, client: usize) -> i64 {
     MAX - running.remaining(&format!("TG.PEEK c:{client} {MAX}/d~fixed"))
 }
 
 /// Clients spend while disks are looked at; what they were told is on each.
-fn crash(fsync: Fsync, look: impl Fn(&Emulated, u64) -> Emulated) {
-    let (disk, clock) = (Emulated::new(3), clock());
-    let running = Running::on_disk(keeping(fsync), &clock, disk.clone()).unwrap();
+fn crash(fsync: Fsync, look: impl Fn(&EmulatedDisk, u64) -> EmulatedDisk) {
+    let (disk, clock) = (EmulatedDisk::new(3), clock());
+    let running = DataTestServer::on_disk(keeping(fsync), &clock, disk.clone()).unwrap();
     let addr = running.server.resp_addr().unwrap();
     let told: Vec<AtomicI64> = (0..CLIENTS).map(|_| AtomicI64::new(0)).collect();
     let stop = AtomicBool::new(false);
@@ -58,7 +58,7 @@ fn crash(fsync: Fsync, look: impl Fn(&Emulated, u64) -> Emulated) {
         stop.store(true, Ordering::Relaxed);
     });
     for (before, left) in seen {
-        let mut after = Running::on_disk(keeping(fsync), &clock, left).unwrap();
+        let mut after = DataTestServer::on_disk(keeping(fsync), &clock, left).unwrap();
         for (client, told) in before.iter().enumerate() {
             let spent = spent(&mut after, client);
             assert!(spent >= *told, "client {client} was told of {told}, {spent} are known");
@@ -68,7 +68,7 @@ fn crash(fsync: Fsync, look: impl Fn(&Emulated, u64) -> Emulated) {
 
 #[test]
 fn a_kill_forgets_nothing_that_was_answered() {
-    crash(Fsync::EverySecond, |disk, round| Emulated::with(round, disk.files()));
+    crash(Fsync::EverySecond, |disk, round| EmulatedDisk::with(round, disk.files()));
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use tollgate_daemon::{Keeping, MIN_MEMORY};
-use tollgate_memory::Manual;
+use tollgate_daemon::{MIN_MEMORY, PersistSettings};
+use tollgate_memory::ManualClock;
 
-use crate::data::support::{Running, clock, copied, place, seconds, settings};
+use crate::data::support::{DataTestServer, clock, copied, place, seconds, settings};
 
 /// More keys than the least memory has places for.
 const CROWD: usize = 200_000;
@@ -18,14 +18,14 @@ const KEYS: usize = 60;
 const TEXTS: usize = 80;
 const KEYS_A_TEXT: usize = 100;
 
-fn start(dir: &Path, clock: &Manual) -> Running {
-    let mut settings = settings(Some(Keeping::new(dir)));
+fn start(dir: &Path, clock: &ManualClock) -> DataTestServer {
+    let mut settings = settings(Some(PersistSettings::new(dir)));
     settings.memory = MIN_MEMORY;
-    Running::start(settings, clock)
+    DataTestServer::start(settings, clock)
 }
 
 /// Sends commands whose arguments have no spaces, a space being written `~`; returns how many were allowed.
-fn send(running: &mut Running, commands: &[String]) -> usize {
+fn send(running: &mut DataTestServer, commands: &[String]) -> usize {
     let mut allowed = 0;
     for some in commands.chunks(PIPELINE) {
         for command in some {
@@ -40,20 +40,20 @@ fn send(running: &mut Running, commands: &[String]) -> usize {
 }
 
 /// Checks every key that is looked at.
-fn check(running: &mut Running, who: &str, text: &str) -> usize {
+fn check(running: &mut DataTestServer, who: &str, text: &str) -> usize {
     let commands: Vec<String> = (0..KEYS).map(|key| format!("TG.CHECK {who}:{key} {text}")).collect();
     send(running, &commands)
 }
 
 /// Brings keys until some share buckets: then one of them is refused.
-fn fill(running: &mut Running) {
+fn fill(running: &mut DataTestServer) {
     let crowd: Vec<String> = (0..CROWD).map(|key| format!("TG.CHECK crowd:{key} 1/w~gcra")).collect();
     assert!(crowd.chunks(PIPELINE).any(|some| send(running, some) < some.len()), "all {CROWD} keys had room");
 }
 
 /// What every key has left under every text it was used under. Those that have nothing may have found no room: they are
 /// as new when there is some.
-fn left(running: &mut Running) -> Vec<(String, i64)> {
+fn left(running: &mut DataTestServer) -> Vec<(String, i64)> {
     let used = ["early 9/d~gcra", "early 8/h~fixed", "early 7/w", "late 9/d~gcra", "late 7/w"];
     let asked =
         (0..KEYS).flat_map(|key| used.map(|used| format!("TG.PEEK {}", used.replace(' ', &format!(":{key} ")))));
@@ -62,13 +62,13 @@ fn left(running: &mut Running) -> Vec<(String, i64)> {
 }
 
 /// The keys that have more left than before.
-fn forgotten(before: &[(String, i64)], running: &mut Running) -> Vec<(String, i64, i64)> {
+fn forgotten(before: &[(String, i64)], running: &mut DataTestServer) -> Vec<(String, i64, i64)> {
     let each = before.iter().map(|(command, left)| (command.clone(), *left, running.remaining(command)));
     each.filter(|(_, before, after)| after > before).collect()
 }
 
 /// Bytes taken by what is remembered.
-fn bytes(running: &mut Running) -> usize {
+fn bytes(running: &mut DataTestServer) -> usize {
     let info = running.ask("INFO memory");
     let used = info.split_whitespace().find_map(|line| line.strip_prefix("used_memory:"));
     used.unwrap_or_else(|| panic!("{info}")).parse().unwrap()

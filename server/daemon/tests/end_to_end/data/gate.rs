@@ -5,16 +5,16 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 
-use tollgate_journal::disk::{Disk, DiskFile, Emulated, Kind, Lock};
+use tollgate_journal::disk::{Disk, DiskFile, EmulatedDisk, FileKind, Lock};
 
 /// How many writes to snapshots may pass.
 #[derive(Default)]
-struct Gate {
+struct SnapshotGate {
     open: Mutex<u64>,
     changed: Condvar,
 }
 
-impl Gate {
+impl SnapshotGate {
     fn pass(&self) {
         let open = self.open.lock().unwrap();
         *self.changed.wait_while(open, |open| *open == 0).unwrap() -= 1;
@@ -23,14 +23,14 @@ impl Gate {
 
 /// The disk. Clones are the same disk.
 #[derive(Clone)]
-pub(crate) struct Gated {
-    pub(crate) disk: Emulated,
-    gate: Arc<Gate>,
+pub(crate) struct SnapshotGatedDisk {
+    pub(crate) disk: EmulatedDisk,
+    gate: Arc<SnapshotGate>,
 }
 
-impl Gated {
+impl SnapshotGatedDisk {
     /// A disk with a gate that is open.
-    pub(crate) fn new(disk: Emulated) -> Self {
+    pub(crate) fn new(disk: EmulatedDisk) -> Self {
         let gated = Self { disk, gate: Arc::default() };
         gated.open();
         gated
@@ -52,12 +52,12 @@ impl Gated {
     }
 }
 
-struct File {
+struct SnapshotGatedFile {
     file: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
+    gate: Arc<SnapshotGate>,
 }
 
-impl DiskFile for File {
+impl DiskFile for SnapshotGatedFile {
     fn size(&self) -> io::Result<u64> {
         self.file.size()
     }
@@ -81,7 +81,7 @@ impl DiskFile for File {
     }
 }
 
-impl Disk for Gated {
+impl Disk for SnapshotGatedDisk {
     fn prepare(&self, dir: &Path) -> io::Result<()> {
         self.disk.prepare(dir)
     }
@@ -90,14 +90,14 @@ impl Disk for Gated {
         self.disk.lock(path)
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<(String, Kind)>> {
+    fn list(&self, dir: &Path) -> io::Result<Vec<(String, FileKind)>> {
         self.disk.list(dir)
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.disk.create(path)?;
         let is_snapshot = path.to_string_lossy().contains("snapshot-");
-        Ok(if is_snapshot { Arc::new(File { file, gate: Arc::clone(&self.gate) }) } else { file })
+        Ok(if is_snapshot { Arc::new(SnapshotGatedFile { file, gate: Arc::clone(&self.gate) }) } else { file })
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {

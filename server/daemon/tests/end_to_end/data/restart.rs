@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate_daemon::{Fsync, Keeping, Persist, Server, Settings, StartError};
+use tollgate_daemon::{Fsync, PersistMode, PersistSettings, Server, ServerSettings, StartError};
 use tollgate_kernel::{Clock, Micros, Policy, Timestamp};
 use tollgate_memory::MIN_CAP;
 use tollgate_redis::Redis;
 
-use crate::data::support::{Running, T, clock, copied, place, seconds, settings, until};
+use crate::data::support::{DataTestServer, T, clock, copied, place, seconds, settings, until};
 
 /// One of each algorithm.
 const ALGORITHMS: &[&str] = &[
@@ -33,8 +33,8 @@ fn why(started: Result<Server, StartError>) -> String {
 #[test]
 fn time_spent_down_counts_as_refill() {
     let (dir, clock) = (place("down"), clock());
-    let mut running = Running::on(&dir, &clock);
-    let mut forever = Running::start(settings(None), &clock);
+    let mut running = DataTestServer::on(&dir, &clock);
+    let mut forever = DataTestServer::start(settings(None), &clock);
     for policy in ALGORITHMS {
         let spend = format!("TG.CHECK k {policy} COST 10");
         assert_eq!(running.ask(&spend), forever.ask(&spend));
@@ -42,7 +42,7 @@ fn time_spent_down_counts_as_refill() {
     for down in [1, 7, 29, 40] {
         running.server.stop();
         seconds(&clock, down);
-        running = Running::on(&dir, &clock);
+        running = DataTestServer::on(&dir, &clock);
         for policy in ALGORITHMS {
             let look = format!("TG.PEEK k {policy} FULL");
             assert_eq!(running.ask(&look), forever.ask(&look), "{policy} after {down} s");
@@ -55,8 +55,8 @@ fn time_spent_down_counts_as_refill() {
 #[test]
 fn a_clock_set_back_while_down_gives_nothing_and_takes_no_longer_than_a_refill() {
     let (dir, clock) = (place("set-back"), clock());
-    let mut running = Running::on(&dir, &clock);
-    let mut forever = Running::start(settings(None), &clock);
+    let mut running = DataTestServer::on(&dir, &clock);
+    let mut forever = DataTestServer::start(settings(None), &clock);
     for policy in ALGORITHMS {
         let spend = format!("TG.CHECK k {policy} COST 10");
         assert_eq!((running.remaining(&spend), forever.remaining(&spend)), (0, 0), "{policy}");
@@ -64,7 +64,7 @@ fn a_clock_set_back_while_down_gives_nothing_and_takes_no_longer_than_a_refill()
     assert!(running.ask("FCALL fixed_window 1 f 1 60").starts_with("*"));
     running.server.stop();
     clock.set(Timestamp::saturating(T - 3_600_000_000));
-    running = Running::on(&dir, &clock);
+    running = DataTestServer::on(&dir, &clock);
     for policy in ALGORITHMS {
         let again = format!("TG.CHECK k {policy}");
         let refused = running.ask(&again);
@@ -74,7 +74,7 @@ fn a_clock_set_back_while_down_gives_nothing_and_takes_no_longer_than_a_refill()
     // What was corrected is kept too: an hour later by the old clock would be an hour of refusals.
     running.server.stop();
     seconds(&clock, 181);
-    running = Running::on(&dir, &clock);
+    running = DataTestServer::on(&dir, &clock);
     for policy in ALGORITHMS {
         let again = format!("TG.CHECK k {policy}");
         let (mortal, forever) = (running.ask(&again), forever.ask(&again));
@@ -93,22 +93,22 @@ fn a_policy_that_changed_while_the_server_was_down_keeps_what_was_consumed() {
     for (old, new) in
         [("100/min~fixed", "200/min~fixed"), ("100/min~gcra", "30/min~gcra"), ("9/min", "20/min,~5/s~gcra")]
     {
-        let start = |text: &str| Settings { policies: named(text), ..settings(Some(Keeping::new(&dir))) };
-        let mut running = Running::start(start(old), &clock);
-        let mut forever = Running::start(settings(None), &clock);
+        let start = |text: &str| ServerSettings { policies: named(text), ..settings(Some(PersistSettings::new(&dir))) };
+        let mut running = DataTestServer::start(start(old), &clock);
+        let mut forever = DataTestServer::start(settings(None), &clock);
         assert_eq!(running.ask("TG.CHECK k login COST 7"), forever.ask(&format!("TG.CHECK k {old} COST 7 NAME login")));
         running.server.stop();
-        running = Running::start(start(new), &clock);
+        running = DataTestServer::start(start(new), &clock);
         for _ in 0..3 {
             let other = format!("TG.CHECK k {new} NAME login FULL");
             assert_eq!(running.ask("TG.CHECK k login FULL"), forever.ask(&other), "{old} to {new}");
         }
         // And back again, and one that is gone does no harm.
         running.server.stop();
-        running = Running::start(start(old), &clock);
+        running = DataTestServer::start(start(old), &clock);
         assert_eq!(running.ask("TG.CHECK k login"), forever.ask(&format!("TG.CHECK k {old} NAME login")));
         running.server.stop();
-        running = Running::on(&dir, &clock);
+        running = DataTestServer::on(&dir, &clock);
         assert_eq!(running.ask("TG.RESET k 1/s NAME login"), ":1");
         running.server.stop();
         fs::remove_dir_all(&dir).unwrap();
@@ -118,19 +118,19 @@ fn a_policy_that_changed_while_the_server_was_down_keeps_what_was_consumed() {
 #[test]
 fn with_snapshots_alone_a_kill_forgets_what_came_since_and_a_clean_end_nothing() {
     let (dir, clock) = (place("snapshots"), clock());
-    let keeping = |dir: &Path| Keeping { persist: Persist::Snapshot, ..Keeping::new(dir) };
-    let mut running = Running::start(settings(Some(keeping(&dir))), &clock);
+    let keeping = |dir: &Path| PersistSettings { persist: PersistMode::Snapshot, ..PersistSettings::new(dir) };
+    let mut running = DataTestServer::start(settings(Some(keeping(&dir))), &clock);
     assert_eq!(running.remaining("TG.CHECK k 10/d"), 9);
     assert_eq!(running.ask("INCR n"), ":1");
     running.server.snapshot().unwrap().recv().unwrap().unwrap();
     assert_eq!(running.remaining("TG.CHECK k 10/d"), 8);
     assert_eq!(running.ask("INCR n"), ":2");
     let killed = copied(&dir, "snapshots-killed");
-    let mut other = Running::start(settings(Some(keeping(&killed))), &clock);
+    let mut other = DataTestServer::start(settings(Some(keeping(&killed))), &clock);
     assert_eq!(other.remaining("TG.PEEK k 10/d"), 9);
     assert_eq!(other.ask("GET n"), "$1 1");
     running.server.stop();
-    running = Running::start(settings(Some(keeping(&dir))), &clock);
+    running = DataTestServer::start(settings(Some(keeping(&dir))), &clock);
     assert_eq!(running.remaining("TG.PEEK k 10/d"), 8);
     assert_eq!(running.ask("GET n"), "$1 2");
 }
@@ -139,14 +139,15 @@ fn with_snapshots_alone_a_kill_forgets_what_came_since_and_a_clean_end_nothing()
 fn snapshots_are_written_by_themselves_as_often_as_was_said() {
     let (dir, clock) = (place("every"), clock());
     let every = Some(Duration::from_millis(250));
-    let keeping = Keeping { persist: Persist::Snapshot, snapshot_every: every, ..Keeping::new(&dir) };
-    let mut running = Running::start(settings(Some(keeping.clone())), &clock);
+    let keeping =
+        PersistSettings { persist: PersistMode::Snapshot, snapshot_every: every, ..PersistSettings::new(&dir) };
+    let mut running = DataTestServer::start(settings(Some(keeping.clone())), &clock);
     assert_eq!(running.remaining("TG.CHECK k 10/d"), 9);
     let first = names(&dir);
     // It is a matter of time alone, and of the machine how much.
     until(|| names(&dir) != first && names(&dir).iter().any(|name| name.starts_with("snapshot-")));
     running.server.stop();
-    assert_eq!(Running::start(settings(Some(keeping)), &clock).remaining("TG.PEEK k 10/d"), 9);
+    assert_eq!(DataTestServer::start(settings(Some(keeping)), &clock).remaining("TG.PEEK k 10/d"), 9);
 }
 
 fn names(dir: &Path) -> Vec<String> {
@@ -159,11 +160,11 @@ fn names(dir: &Path) -> Vec<String> {
 #[test]
 fn a_directory_is_one_servers() {
     let (dir, clock) = (place("two"), clock());
-    let running = Running::on(&dir, &clock);
-    let second = why(Server::start_with_clock(settings(Some(Keeping::new(&dir))), &clock));
+    let running = DataTestServer::on(&dir, &clock);
+    let second = why(Server::start_with_clock(settings(Some(PersistSettings::new(&dir))), &clock));
     assert!(second.contains("in use") && second.contains(&dir.display().to_string()), "{second}");
     running.server.stop();
-    Running::on(&dir, &clock).server.stop();
+    DataTestServer::on(&dir, &clock).server.stop();
 }
 
 #[test]
@@ -171,7 +172,7 @@ fn what_is_decided_elsewhere_is_not_kept_here() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _entered = runtime.enter();
     let store = Redis::builder("redis://127.0.0.1:1").lazy().unwrap();
-    let settings = Settings { store: Some(store), ..settings(Some(Keeping::new(place("store")))) };
+    let settings = ServerSettings { store: Some(store), ..settings(Some(PersistSettings::new(place("store")))) };
     let why = why(Server::start(settings));
     assert!(why.contains("kept there") && why.contains("leave --data out"), "{why}");
 }
@@ -179,7 +180,7 @@ fn what_is_decided_elsewhere_is_not_kept_here() {
 #[test]
 fn keys_that_do_not_fit_say_how_much_they_need() {
     let (dir, clock) = (place("cap"), clock());
-    let mut running = Running::on(&dir, &clock);
+    let mut running = DataTestServer::on(&dir, &clock);
     for batch in 0..300 {
         for key in 0..1_000 {
             running.client.send(&["TG.CHECK", &format!("{batch}:{key}"), "9/d fixed, 10/d sliding"]);
@@ -187,21 +188,22 @@ fn keys_that_do_not_fit_say_how_much_they_need() {
         (0..1_000).for_each(|_| drop(running.client.reply().unwrap()));
     }
     running.server.stop();
-    let small = Settings { memory: MIN_CAP, ..settings(Some(Keeping::new(&dir))) };
+    let small = ServerSettings { memory: MIN_CAP, ..settings(Some(PersistSettings::new(&dir))) };
     let why = why(Server::start_with_clock(small, &clock));
     let (_, needed) = why.split_once("start with --memory ").unwrap();
     assert!(why.contains("fit into 4 MiB"), "{why}");
     let needed: usize = needed.trim_end_matches('M').parse().unwrap();
-    let enough = Settings { memory: needed << 20, ..settings(Some(Keeping::new(&dir))) };
+    let enough = ServerSettings { memory: needed << 20, ..settings(Some(PersistSettings::new(&dir))) };
     Server::start_with_clock(enough, &clock).unwrap().stop();
-    assert_eq!(Running::on(&dir, &clock).remaining("TG.PEEK 7:7 9/d~fixed,~10/d~sliding"), 8);
+    assert_eq!(DataTestServer::on(&dir, &clock).remaining("TG.PEEK 7:7 9/d~fixed,~10/d~sliding"), 8);
 }
 
 #[test]
 fn damage_is_refused_and_repaired_with_a_report() {
     let (dir, clock) = (place("damage"), clock());
-    let always = |dir: &Path| Keeping { persist: Persist::Journal(Fsync::Always), ..Keeping::new(dir) };
-    let mut running = Running::start(settings(Some(always(&dir))), &clock);
+    let always =
+        |dir: &Path| PersistSettings { persist: PersistMode::Journal(Fsync::Always), ..PersistSettings::new(dir) };
+    let mut running = DataTestServer::start(settings(Some(always(&dir))), &clock);
     for key in 0..300 {
         running.remaining(&format!("TG.CHECK k:{key} 10/d"));
     }
@@ -221,9 +223,9 @@ fn damage_is_refused_and_repaired_with_a_report() {
     let why = why(refused);
     assert!(why.contains("--repair") && why.contains(&journal), "{why}");
     assert_eq!(names(&again), before);
-    let keeping = Keeping { repair: true, ..always(&again) };
-    let mut running = Running::start(settings(Some(keeping)), &clock);
-    let found = running.server.found().join("\n");
+    let keeping = PersistSettings { repair: true, ..always(&again) };
+    let mut running = DataTestServer::start(settings(Some(keeping)), &clock);
+    let found = running.server.recovery_report().join("\n");
     assert!(found.contains(&journal), "{found}");
     // Every key is as it was at some time: once charged, or twice.
     let mut sum = 0;
@@ -239,7 +241,7 @@ fn damage_is_refused_and_repaired_with_a_report() {
 fn states_longer_than_a_frame_are_kept_in_pieces() {
     const EVENTS: u64 = 70_000;
     let (dir, clock) = (place("long"), clock());
-    let mut running = Running::on(&dir, &clock);
+    let mut running = DataTestServer::on(&dir, &clock);
     for batch in 0..EVENTS / 64 {
         // Each at a time of its own, so that none is one with another.
         for _ in 0..64 {
@@ -257,10 +259,10 @@ fn states_longer_than_a_frame_are_kept_in_pieces() {
     let look = running.ask("TG.PEEK k 1000000/d~sliding FULL");
     let journal = names(&dir).into_iter().rfind(|name| name.starts_with("journal-")).unwrap();
     assert!(fs::metadata(dir.join(journal)).unwrap().len() > (1 << 20) + 30 * EVENTS);
-    let mut killed = Running::on(&copied(&dir, "long-killed"), &clock);
+    let mut killed = DataTestServer::on(&copied(&dir, "long-killed"), &clock);
     assert_eq!(killed.ask("TG.PEEK k 1000000/d~sliding FULL"), look);
     running.server.stop();
-    assert_eq!(Running::on(&dir, &clock).ask("TG.PEEK k 1000000/d~sliding FULL"), look);
+    assert_eq!(DataTestServer::on(&dir, &clock).ask("TG.PEEK k 1000000/d~sliding FULL"), look);
 }
 
 /// Bytes of all journals of a directory.
@@ -272,8 +274,8 @@ fn journal_bytes(dir: &Path) -> u64 {
 #[test]
 fn a_server_that_was_killed_knows_of_refunds_what_one_that_was_not_knows() {
     let (dir, clock) = (place("refunds"), clock());
-    let mut running = Running::on(&dir, &clock);
-    let mut forever = Running::start(settings(None), &clock);
+    let mut running = DataTestServer::on(&dir, &clock);
+    let mut forever = DataTestServer::start(settings(None), &clock);
     let more = ["10/min~sliding~spacing=1s", "7/s~gcra,~10/min~gcra~spacing=1s,~20/h~sliding"];
     let policies = || ALGORITHMS.iter().chain(&more);
     // Units of which time has paid back some, all that was charged, and more than is held.
@@ -288,7 +290,7 @@ fn a_server_that_was_killed_knows_of_refunds_what_one_that_was_not_knows() {
             let refund = format!("TG.REFUND k {policy} {units} {at}");
             assert_eq!(running.ask(&refund), forever.ask(&refund), "{policy}");
         }
-        let mut killed = Running::on(&copied(&dir, &format!("refunds-{round}")), &clock);
+        let mut killed = DataTestServer::on(&copied(&dir, &format!("refunds-{round}")), &clock);
         for policy in policies() {
             let look = format!("TG.PEEK k {policy} FULL");
             assert_eq!(killed.ask(&look), forever.ask(&look), "{policy} after {units} units");
@@ -301,7 +303,7 @@ fn a_server_that_was_killed_knows_of_refunds_what_one_that_was_not_knows() {
 fn a_refund_takes_as_much_of_the_journal_as_it_says_and_nothing_if_it_gives_nothing_back() {
     const EVENTS: u64 = 2_000;
     let (dir, clock) = (place("refund-bytes"), clock());
-    let mut running = Running::on(&dir, &clock);
+    let mut running = DataTestServer::on(&dir, &clock);
     for _ in 0..EVENTS {
         clock.advance(Micros::new(1));
         assert!(running.ask("TG.CHECK k 1000000/h~sliding").starts_with("*6 :1"));
@@ -325,8 +327,8 @@ fn a_clock_that_was_once_ahead_has_each_key_told_whole_once() {
     const EVENTS: u64 = 2_000;
     const TWO_DAYS: u64 = 2 * 86_400_000_000;
     let (dir, clock) = (place("once-ahead"), clock());
-    let mut running = Running::on(&dir, &clock);
-    let mut forever = Running::start(settings(None), &clock);
+    let mut running = DataTestServer::on(&dir, &clock);
+    let mut forever = DataTestServer::start(settings(None), &clock);
     let sliding = "1000000/h~sliding";
     for _ in 0..EVENTS {
         clock.advance(Micros::new(1));
@@ -335,7 +337,7 @@ fn a_clock_that_was_once_ahead_has_each_key_told_whole_once() {
     }
     let now = clock.now();
     clock.set(Timestamp::saturating(now.get() + TWO_DAYS));
-    let charge = |running: &mut Running, forever: &mut Running, key: &str| {
+    let charge = |running: &mut DataTestServer, forever: &mut DataTestServer, key: &str| {
         for policy in ALGORITHMS.iter().chain(&[sliding]) {
             let charge = format!("TG.CHECK {key} {policy} COST 4");
             assert_eq!(running.ask(&charge), forever.ask(&charge), "{policy}");
@@ -355,7 +357,7 @@ fn a_clock_that_was_once_ahead_has_each_key_told_whole_once() {
         }
         let grown = journal_bytes(&dir) - before;
         assert!(grown < 500_000, "{grown} after {start} starts");
-        let mut killed = Running::on(&copied(&dir, &format!("once-ahead-{start}")), &clock);
+        let mut killed = DataTestServer::on(&copied(&dir, &format!("once-ahead-{start}")), &clock);
         for key in ["k", "other"] {
             for policy in ALGORITHMS.iter().chain(&[sliding]) {
                 let look = format!("TG.PEEK {key} {policy} FULL");
@@ -363,14 +365,14 @@ fn a_clock_that_was_once_ahead_has_each_key_told_whole_once() {
             }
         }
         running.server.stop();
-        running = Running::on(&dir, &clock);
+        running = DataTestServer::on(&dir, &clock);
     }
 }
 
 #[test]
 fn keys_that_expired_by_a_clock_that_was_set_are_as_they_were_after_a_restart() {
     let (dir, clock) = (place("wall"), clock());
-    let mut running = Running::on(&dir, &clock);
+    let mut running = DataTestServer::on(&dir, &clock);
     clock.set_wall(Timestamp::saturating(T - 600_000_000));
     // Text that has expired makes room for a limiter.
     assert_eq!(running.ask("SET k x PX 100"), "+OK");
@@ -381,11 +383,11 @@ fn keys_that_expired_by_a_clock_that_was_set_are_as_they_were_after_a_restart() 
     let second = running.ask("FCALL fixed_window 1 k 1 60");
     assert_ne!(first, second);
     for _ in 0..2 {
-        let mut killed = Running::on(&copied(&dir, "wall-killed"), &clock);
+        let mut killed = DataTestServer::on(&copied(&dir, "wall-killed"), &clock);
         assert_eq!(killed.ask("FCALL fixed_window 1 k 1 60"), second);
         assert_eq!(killed.ask("PTTL c"), ":59800");
         assert_eq!(killed.ask("PTTL k"), ":60000");
         running.server.stop();
-        running = Running::on(&dir, &clock);
+        running = DataTestServer::on(&dir, &clock);
     }
 }

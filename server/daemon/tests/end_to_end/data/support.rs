@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate_daemon::{Keeping, Server, Settings, StartError};
+use tollgate_daemon::{PersistSettings, Server, ServerSettings, StartError};
 use tollgate_journal::disk::Disk;
 use tollgate_kernel::{Micros, Timestamp};
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
 
 /// Second 0 of minute 14.
 pub(crate) const T: u64 = 1_700_000_040_000_000;
 
 /// A clock at the beginning of all tests.
-pub(crate) fn clock() -> Manual {
-    Manual::at(Timestamp::saturating(T))
+pub(crate) fn clock() -> ManualClock {
+    ManualClock::at(Timestamp::saturating(T))
 }
 
-pub(crate) fn seconds(clock: &Manual, seconds: u64) {
+pub(crate) fn seconds(clock: &ManualClock, seconds: u64) {
     clock.advance(Micros::from_secs(seconds));
 }
 
@@ -53,29 +53,29 @@ pub(crate) fn copied(from: &Path, name: &str) -> PathBuf {
     to
 }
 
-pub(crate) fn settings(data: Option<Keeping>) -> Settings {
+pub(crate) fn settings(data: Option<PersistSettings>) -> ServerSettings {
     let resp = Some(([127, 0, 0, 1], 0).into());
-    Settings { resp, http: None, threads: 2, insecure_no_auth: true, data, ..Settings::default() }
+    ServerSettings { resp, http: None, threads: 2, insecure_no_auth: true, data, ..ServerSettings::default() }
 }
 
 /// A server and a connection to it.
-pub(crate) struct Running {
+pub(crate) struct DataTestServer {
     pub(crate) server: Server,
     pub(crate) client: Client,
 }
 
-impl Running {
-    pub(crate) fn start(settings: Settings, clock: &Manual) -> Self {
+impl DataTestServer {
+    pub(crate) fn start(settings: ServerSettings, clock: &ManualClock) -> Self {
         Self::of(Server::start_with_clock(settings, clock)).unwrap()
     }
 
     /// On a directory, with the journal.
-    pub(crate) fn on(dir: &Path, clock: &Manual) -> Self {
-        Self::start(settings(Some(Keeping::new(dir))), clock)
+    pub(crate) fn on(dir: &Path, clock: &ManualClock) -> Self {
+        Self::start(settings(Some(PersistSettings::new(dir))), clock)
     }
 
     /// On a disk in memory.
-    pub(crate) fn on_disk(keeping: Keeping, clock: &Manual, disk: impl Disk) -> Result<Self, StartError> {
+    pub(crate) fn on_disk(keeping: PersistSettings, clock: &ManualClock, disk: impl Disk) -> Result<Self, StartError> {
         Self::of(Server::start_with_disk(settings(Some(keeping)), clock, Arc::new(disk)))
     }
 

@@ -1,30 +1,31 @@
 //! A server that restarts, in a clean way or killed, with snapshots while it decides, and one that never does: they
 //! answer alike, byte for byte, and remember the same.
 
-use tollgate_daemon::{Fsync, Keeping, Persist};
-use tollgate_journal::disk::Emulated;
+use tollgate_daemon::{Fsync, PersistMode, PersistSettings};
+use tollgate_journal::disk::EmulatedDisk;
 use tollgate_kernel::{Clock, Micros};
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
+use tollgate_random::Rng;
 
-use crate::data::gate::Gated;
-use crate::data::support::{Running, clock, copied, place, settings};
-use crate::data::traffic::{Dice, commands};
+use crate::data::gate::SnapshotGatedDisk;
+use crate::data::support::{DataTestServer, clock, copied, place, settings};
+use crate::data::traffic::commands;
 
-fn start(keeping: &Keeping, clock: &Manual, disk: Option<&Gated>) -> Running {
+fn start(keeping: &PersistSettings, clock: &ManualClock, disk: Option<&SnapshotGatedDisk>) -> DataTestServer {
     match disk {
-        None => Running::start(settings(Some(keeping.clone())), clock),
-        Some(disk) => Running::on_disk(keeping.clone(), clock, disk.clone()).unwrap(),
+        None => DataTestServer::start(settings(Some(keeping.clone())), clock),
+        Some(disk) => DataTestServer::on_disk(keeping.clone(), clock, disk.clone()).unwrap(),
     }
 }
 
 struct Twins {
-    dice: Dice,
-    clock: Manual,
-    forever: Running,
-    mortal: Running,
-    keeping: Keeping,
+    rng: Rng,
+    clock: ManualClock,
+    forever: DataTestServer,
+    mortal: DataTestServer,
+    keeping: PersistSettings,
     /// The disk, if it is not the real one.
-    disk: Option<Gated>,
+    disk: Option<SnapshotGatedDisk>,
     name: String,
     /// The database that both have selected.
     db: String,
@@ -37,13 +38,13 @@ struct Twins {
 }
 
 impl Twins {
-    fn new(name: &str, seed: u64, persist: Persist, disk: Option<Gated>) -> Self {
+    fn new(name: &str, seed: u64, persist: PersistMode, disk: Option<SnapshotGatedDisk>) -> Self {
         println!("seed {seed:#x}");
         let clock = clock();
-        let keeping = Keeping { persist, ..Keeping::new(place(name)) };
+        let keeping = PersistSettings { persist, ..PersistSettings::new(place(name)) };
         Self {
-            dice: Dice(seed),
-            forever: Running::start(settings(None), &clock),
+            rng: Rng::new(seed),
+            forever: DataTestServer::start(settings(None), &clock),
             mortal: start(&keeping, &clock, disk.as_ref()),
             clock,
             keeping,
@@ -80,14 +81,14 @@ impl Twins {
 
     fn some(&mut self, steps: u64) {
         for _ in 0..steps {
-            let micros = match self.dice.below(10) {
+            let micros = match self.rng.below(10) {
                 0..4 => 0,
-                4..8 => self.dice.below(400_000),
-                8 => [1, 1_000, 100_000, 500_000, 1_000_000, 1_000_001, 2_000_000][self.dice.below(7) as usize],
-                _ => self.dice.below(8_000_000),
+                4..8 => self.rng.below(400_000),
+                8 => self.rng.pick(&[1, 1_000, 100_000, 500_000, 1_000_000, 1_000_001, 2_000_000]),
+                _ => self.rng.below(8_000_000),
             };
             self.clock.advance(Micros::new(micros));
-            let sent = commands(&mut self.dice, self.clock.now().get(), &self.at);
+            let sent = commands(&mut self.rng, self.clock.now().get(), &self.at);
             self.both(&sent);
         }
     }
@@ -98,7 +99,7 @@ impl Twins {
         self.shut();
         let written = self.mortal.server.snapshot().unwrap();
         for writes in gates {
-            let steps = self.dice.below(30);
+            let steps = self.rng.below(30);
             if let Some(disk) = &self.disk {
                 disk.allow(*writes);
             }
@@ -118,7 +119,7 @@ impl Twins {
     fn kill(&mut self) {
         match &mut self.disk {
             Some(gated) => {
-                let left = Gated::new(Emulated::with(self.restarts, gated.disk.files()));
+                let left = SnapshotGatedDisk::new(EmulatedDisk::with(self.restarts, gated.disk.files()));
                 // The one that was killed ends by itself.
                 std::mem::replace(gated, left).open();
             }
@@ -128,13 +129,13 @@ impl Twins {
 
     fn restart(&mut self) {
         self.restarts += 1;
-        match self.dice.below(4) {
+        match self.rng.below(4) {
             // While a snapshot is written, which a copy of a real directory would not show as it was.
             0 if self.disk.is_some() => {
                 self.shut();
                 let written = self.mortal.server.snapshot().unwrap();
-                for _ in 0..self.dice.below(6) {
-                    let steps = self.dice.below(20);
+                for _ in 0..self.rng.below(6) {
+                    let steps = self.rng.below(20);
                     self.disk.iter().for_each(|disk| disk.allow(1));
                     self.some(steps);
                 }
@@ -145,7 +146,7 @@ impl Twins {
             _ => {}
         }
         // Its directory is in use until it has ended.
-        let next = Running::start(settings(None), &self.clock);
+        let next = DataTestServer::start(settings(None), &self.clock);
         std::mem::replace(&mut self.mortal, next).server.stop();
         self.mortal = start(&self.keeping, &self.clock, self.disk.as_ref());
         let select = vec!["SELECT".to_owned(), self.db.clone()];
@@ -170,9 +171,9 @@ impl Twins {
 
     fn run(mut self, rounds: u64) {
         for _ in 0..rounds {
-            let steps = self.dice.below(60);
+            let steps = self.rng.below(60);
             self.some(steps);
-            match self.dice.below(2) {
+            match self.rng.below(2) {
                 0 => self.snapshot(),
                 _ => self.restart(),
             }
@@ -187,16 +188,21 @@ impl Twins {
 
 #[test]
 fn with_a_journal_that_is_synced_every_second() {
-    Twins::new("twins", 0x5eed_0001, Persist::Journal(Fsync::EverySecond), None).run(40);
+    Twins::new("twins", 0x5eed_0001, PersistMode::Journal(Fsync::EverySecond), None).run(40);
 }
 
 #[test]
 fn with_a_journal_that_is_synced_always() {
-    Twins::new("twins-always", 0x5eed_0002, Persist::Journal(Fsync::Always), None).run(20);
+    Twins::new("twins-always", 0x5eed_0002, PersistMode::Journal(Fsync::Always), None).run(20);
 }
 
 #[test]
 fn killed_at_any_moment() {
-    Twins::new("twins-killed", 0x5eed_0003, Persist::Journal(Fsync::EverySecond), Some(Gated::new(Emulated::new(7))))
-        .run(150);
+    Twins::new(
+        "twins-killed",
+        0x5eed_0003,
+        PersistMode::Journal(Fsync::EverySecond),
+        Some(SnapshotGatedDisk::new(EmulatedDisk::new(7))),
+    )
+    .run(150);
 }

@@ -1,11 +1,11 @@
-//! Seed 001: its application runs unmodified, and `api_counter` decides on the same keys.
+//! redis-limiter: its application runs unmodified, and `api_counter` decides on the same keys.
 
-use crate::keys::support::{Desk, T};
+use crate::keys::support::{KeysTestServer, T};
 
 /// What the application does for a request; whether it allows it.
-fn application(desk: &mut Desk, token: &str, minute: u64, threshold: u64) -> bool {
+fn application(server: &mut KeysTestServer, token: &str, minute: u64, threshold: u64) -> bool {
     let counter = format!("{{api:{token}}}:{minute}");
-    let mut connection = desk.redis();
+    let mut connection = server.redis();
     let ops: Option<u64> = redis::cmd("GET").arg(&counter).query(&mut connection).unwrap();
     if ops.unwrap_or_default() >= threshold {
         return false;
@@ -17,18 +17,18 @@ fn application(desk: &mut Desk, token: &str, minute: u64, threshold: u64) -> boo
 
 #[test]
 fn the_application_runs_and_its_data_is_kept() {
-    let mut desk = Desk::new();
-    let allowed: Vec<bool> = (0..4).map(|_| application(&mut desk, "0ubo9qku7y", 14, 3)).collect();
+    let mut server = KeysTestServer::new();
+    let allowed: Vec<bool> = (0..4).map(|_| application(&mut server, "0ubo9qku7y", 14, 3)).collect();
     assert_eq!(allowed, [true, true, true, false]);
-    desk.expect(&[
+    server.expect(&[
         ("HGETALL {api:0ubo9qku7y}:data", "*4 $4 last $10 1700000040 $3 ops $1 3"),
         ("TTL {api:0ubo9qku7y}:data", ":31622400"),
         ("TTL {api:0ubo9qku7y}:14", ":59"),
     ]);
-    desk.set(59_000_001);
-    desk.expect(&[("EXISTS {api:0ubo9qku7y}:14", ":0"), ("EXISTS {api:0ubo9qku7y}:data", ":1")]);
-    assert!(application(&mut desk, "0ubo9qku7y", 14, 3));
-    desk.expect(&[
+    server.set(59_000_001);
+    server.expect(&[("EXISTS {api:0ubo9qku7y}:14", ":0"), ("EXISTS {api:0ubo9qku7y}:data", ":1")]);
+    assert!(application(&mut server, "0ubo9qku7y", 14, 3));
+    server.expect(&[
         ("HGETALL {api:0ubo9qku7y}:data", "*4 $4 last $10 1700000099 $3 ops $1 4"),
         ("INCRBY {api:0ubo9qku7y}:15 10", ":10"),
         // One operation, by however much.
@@ -36,29 +36,29 @@ fn the_application_runs_and_its_data_is_kept() {
     ]);
     // 366 days after the last use.
     let year = 366 * 86_400_000_000;
-    desk.set(59_000_001 + year);
-    desk.expect(&[("EXISTS {api:0ubo9qku7y}:data", ":1")]);
-    desk.set(59_000_002 + year);
-    desk.expect(&[("EXISTS {api:0ubo9qku7y}:data", ":0"), ("INCR {api:0ubo9qku7y}:0", ":1")]);
-    desk.expect(&[("HGET {api:0ubo9qku7y}:data ops", "$1 1")]);
+    server.set(59_000_001 + year);
+    server.expect(&[("EXISTS {api:0ubo9qku7y}:data", ":1")]);
+    server.set(59_000_002 + year);
+    server.expect(&[("EXISTS {api:0ubo9qku7y}:data", ":0"), ("INCR {api:0ubo9qku7y}:0", ":1")]);
+    server.expect(&[("HGET {api:0ubo9qku7y}:data ops", "$1 1")]);
 }
 
 #[test]
 fn other_names_are_just_incremented() {
-    let mut desk = Desk::new();
+    let mut server = KeysTestServer::new();
     for key in ["{api:x}", "{api:x:5", "api:x:5", "{apix}:5", "{api:y}:data"] {
-        assert_eq!(desk.ask(&format!("INCR {key}")), ":1", "{key}");
-        assert_eq!(desk.ask(&format!("DECR {key}")), ":0", "{key}");
+        assert_eq!(server.ask(&format!("INCR {key}")), ":1", "{key}");
+        assert_eq!(server.ask(&format!("DECR {key}")), ":0", "{key}");
     }
-    desk.expect(&[("DBSIZE", ":5"), ("TYPE {api:y}:data", "+string")]);
+    server.expect(&[("DBSIZE", ":5"), ("TYPE {api:y}:data", "+string")]);
     // As the trigger has it, any last part is a counter's.
-    desk.expect(&[("INCR {api:z}:a:b", ":1"), ("HGET {api:z}:a:data ops", "$1 1")]);
+    server.expect(&[("INCR {api:z}:a:b", ":1"), ("HGET {api:z}:a:data ops", "$1 1")]);
 }
 
 #[test]
 fn api_counter_and_the_application_count_together() {
-    let mut desk = Desk::new();
-    desk.expect(&[
+    let mut server = KeysTestServer::new();
+    server.expect(&[
         ("FCALL api_counter 1 {api:k} 3", "*5 :1 :1 :14 :1700000040 :1"),
         ("GET {api:k}:14", "$1 1"),
         ("PTTL {api:k}:14", ":60000"),
@@ -69,19 +69,19 @@ fn api_counter_and_the_application_count_together() {
         ("HGETALL {api:k}:data", "*4 $4 last $10 1700000040 $3 ops $1 4"),
         ("TTL {api:k}:data", ":31622400"),
     ]);
-    desk.set(59_999_999);
-    desk.expect(&[("FCALL api_counter 1 {api:k} 4", "*5 :0 :4 :14 :1700000040 :4"), ("PTTL {api:k}:14", ":1")]);
-    desk.set(60_000_000);
-    desk.expect(&[
+    server.set(59_999_999);
+    server.expect(&[("FCALL api_counter 1 {api:k} 4", "*5 :0 :4 :14 :1700000040 :4"), ("PTTL {api:k}:14", ":1")]);
+    server.set(60_000_000);
+    server.expect(&[
         ("FCALL api_counter 1 {api:k} 4", "*5 :1 :1 :15 :1700000100 :5"),
         ("PTTL {api:k}:15", ":60000"),
         ("FCALL api_counter_0_1 1 {api:k} 4", "*5 :1 :2 :15 :1700000100 :6"),
     ]);
-    desk.set(60_000_001);
-    desk.expect(&[("EXISTS {api:k}:14", ":0"), ("EXISTS {api:k}:15", ":1")]);
+    server.set(60_000_001);
+    server.expect(&[("EXISTS {api:k}:14", ":0"), ("EXISTS {api:k}:15", ":1")]);
     // A clock set back counts on in the minute that was counted last.
-    desk.set(59_000_000);
-    desk.expect(&[
+    server.set(59_000_000);
+    server.expect(&[
         ("FCALL api_counter 1 {api:k} 3", "*5 :1 :3 :15 :1700000100 :7"),
         ("FCALL api_counter 1 {api:k} 3", "*5 :0 :3 :15 :1700000100 :7"),
     ]);
@@ -89,8 +89,8 @@ fn api_counter_and_the_application_count_together() {
 
 #[test]
 fn api_counter_leaves_no_key_when_it_counts_nothing_and_touches_no_other_kind() {
-    let mut desk = Desk::new();
-    desk.expect(&[
+    let mut server = KeysTestServer::new();
+    server.expect(&[
         ("FCALL api_counter 1 {api:k} 0", "*5 :0 :0 :14 $-1 :0"),
         ("DBSIZE", ":0"),
         ("SET {api:k}:14 text", "+OK"),

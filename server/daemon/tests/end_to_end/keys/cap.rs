@@ -1,19 +1,19 @@
 //! At the cap: plain keys are refused, limiters of new keys are limited together, and memory stays bounded.
 
-use tollgate_daemon::Settings;
+use tollgate_daemon::ServerSettings;
 
-use crate::keys::support::Desk;
+use crate::keys::support::KeysTestServer;
 
-fn small() -> Desk {
-    Desk::with(Settings { keys: 256 << 10, ..Settings::default() })
+fn small() -> KeysTestServer {
+    KeysTestServer::with(ServerSettings { keys: 256 << 10, ..ServerSettings::default() })
 }
 
 #[test]
 fn plain_keys_are_refused_and_told_what_to_do() {
-    let mut desk = small();
+    let mut server = small();
     let mut made = 0;
     let error = loop {
-        let reply = desk.ask(&format!("INCR k:{made}"));
+        let reply = server.ask(&format!("INCR k:{made}"));
         if reply != ":1" {
             break reply;
         }
@@ -23,29 +23,29 @@ fn plain_keys_are_refused_and_told_what_to_do() {
     assert!(error.starts_with("-OOM expected room for"), "{error}");
     assert!(error.contains("DEL keys, EXPIRE them, or start the server with more memory"), "{error}");
     assert!(made > 500, "{made}");
-    desk.expect(&[
+    server.expect(&[
         ("INCR k:0", ":2"),
         ("EXPIRE k:0 10", ":1"),
         ("GET k:1", "$1 1"),
         ("DEL k:1", ":1"),
         ("INCR new", ":1"),
     ]);
-    assert!(desk.ask("SET newer x").starts_with("-OOM"));
-    desk.set(10_000_001);
-    desk.expect(&[("INCR newer", ":1")]);
+    assert!(server.ask("SET newer x").starts_with("-OOM"));
+    server.set(10_000_001);
+    server.expect(&[("INCR newer", ":1")]);
 }
 
 #[test]
 fn limiters_of_new_keys_are_limited_together() {
-    let mut desk = small();
-    desk.expect(&[("FCALL fixed_window 1 old 2 60", "*2 $5 allow *3 $1 2 $2 60 $1 1")]);
+    let mut server = small();
+    server.expect(&[("FCALL fixed_window 1 old 2 60", "*2 $5 allow *3 $1 2 $2 60 $1 1")]);
     let mut made = 0;
-    while desk.ask(&format!("INCR k:{made}")) == ":1" {
+    while server.ask(&format!("INCR k:{made}")) == ":1" {
         made += 1;
         assert!(made < 5_000);
     }
     // What is known goes on by itself.
-    desk.expect(&[
+    server.expect(&[
         ("FCALL fixed_window 1 old 2 60", "*2 $5 allow *3 $1 2 $2 60 $1 0"),
         ("FCALL fixed_window 1 old 2 60", "*2 $5 block *3 $1 2 $2 60 $1 0"),
     ]);
@@ -61,7 +61,7 @@ fn limiters_of_new_keys_are_limited_together() {
     ] {
         let mut allowed = 0;
         for place in 0..400 {
-            let reply = desk.ask(&call.replace("KEY", &format!("new:{place}")));
+            let reply = server.ask(&call.replace("KEY", &format!("new:{place}")));
             assert!(!reply.starts_with('-'), "{call}: {reply}");
             let passes = ["*2 $5 allow", ":0", "*5 :0", "$-1"].iter().any(|start| reply.starts_with(start))
                 && !call.contains("api_counter")
@@ -70,21 +70,21 @@ fn limiters_of_new_keys_are_limited_together() {
             allowed += u32::from(passes);
         }
         assert!((2..=200).contains(&allowed), "{call}: {allowed} of 400");
-        assert_eq!(desk.ask("EXISTS new:0 new:1 {api:new:0}:14 new:0a"), ":0", "{call}");
+        assert_eq!(server.ask("EXISTS new:0 new:1 {api:new:0}:14 new:0a"), ":0", "{call}");
     }
     // Forgotten when it is over.
-    desk.set(200_000_000);
-    let reply = desk.ask("FCALL fixed_window 1 new:0 2 60");
+    server.set(200_000_000);
+    let reply = server.ask("FCALL fixed_window 1 new:0 2 60");
     assert!(reply.starts_with("*2 $5 allow"), "{reply}");
 }
 
 #[test]
 fn no_policies_of_callers_make_memory_grow_beyond_the_cap() {
-    let mut desk = small();
+    let mut server = small();
     let (mut full, mut decided) = (0, 0);
     for place in 0..20_000 {
         // Each call another key and another window.
-        let reply = desk.ask(&format!("FCALL sliding_window 1 k:{place} {} 5 {} 5", 60_000 + place, 90_000 + place));
+        let reply = server.ask(&format!("FCALL sliding_window 1 k:{place} {} 5 {} 5", 60_000 + place, 90_000 + place));
         match reply.as_str() {
             ":0" | ":1" => decided += 1,
             error => {

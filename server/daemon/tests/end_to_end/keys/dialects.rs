@@ -1,14 +1,14 @@
 //! Every dialect over the wire, what its key looks like to other commands, and when it expires.
 
-use crate::keys::support::Desk;
+use crate::keys::support::KeysTestServer;
 
 const STATE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value: expected a state of tollgate";
 
 #[test]
 fn sliding_window() {
-    let mut desk = Desk::new();
-    desk.login();
-    desk.expect(&[
+    let mut server = KeysTestServer::new();
+    server.login();
+    server.expect(&[
         ("FCALL sliding_window 1 k 1000 2 10000 3", ":0"),
         ("EXISTS k", ":1"),
         ("TYPE k", "+string"),
@@ -22,18 +22,18 @@ fn sliding_window() {
         ("PTTL e", ":1500"),
     ]);
     // An event still counts exactly its size later.
-    desk.set(10_000_000);
-    desk.expect(&[("FCALL sliding_window 1 k 10000 2", ":1"), ("EXISTS k e", ":1"), ("PTTL k", ":0")]);
-    desk.set(10_000_001);
-    desk.expect(&[("EXISTS k", ":0"), ("FCALL sliding_window 1 k 10000 2", ":0"), ("DEL k", ":1")]);
+    server.set(10_000_000);
+    server.expect(&[("FCALL sliding_window 1 k 10000 2", ":1"), ("EXISTS k e", ":1"), ("PTTL k", ":0")]);
+    server.set(10_000_001);
+    server.expect(&[("EXISTS k", ":0"), ("FCALL sliding_window 1 k 10000 2", ":0"), ("DEL k", ":1")]);
     // One that was refused from the start leaves no key.
-    desk.expect(&[("FCALL sliding_window 1 k 10000 0", ":1"), ("EXISTS k", ":0")]);
+    server.expect(&[("FCALL sliding_window 1 k 10000 0", ":1"), ("EXISTS k", ":0")]);
 }
 
 #[test]
 fn fixed_window_and_token_bucket() {
-    let mut desk = Desk::new();
-    desk.expect(&[
+    let mut server = KeysTestServer::new();
+    server.expect(&[
         ("FCALL fixed_window 1 f 2 60", "*2 $5 allow *3 $1 2 $2 60 $1 1"),
         ("PTTL f", ":60000"),
         (
@@ -42,66 +42,66 @@ fn fixed_window_and_token_bucket() {
         ),
         ("PTTL b", ":60000"),
     ]);
-    desk.set(30_000_000);
-    assert_eq!(desk.ask("FCALL fixed_window 1 f 2 60"), "*2 $5 allow *3 $1 2 $2 30 $1 0");
-    assert_eq!(desk.ask("FCALL fixed_window 1 f 2 60"), "*2 $5 block *3 $1 2 $2 30 $1 0");
-    desk.expect(&[("PTTL f", ":30000"), ("PTTL b", ":30000")]);
-    desk.set(59_999_999);
-    desk.expect(&[("PTTL f", ":1"), ("FCALL fixed_window 1 f 2 60", "*2 $5 block *3 $1 2 $1 1 $1 0")]);
-    desk.set(60_000_000);
-    desk.expect(&[("FCALL fixed_window 1 f 2 60", "*2 $5 allow *3 $1 2 $2 60 $1 1"), ("PTTL f", ":60000")]);
-    desk.set(60_000_001);
-    desk.expect(&[("EXISTS b", ":0"), ("EXISTS f", ":1")]);
-    desk.set(120_000_001);
-    desk.expect(&[("EXISTS f", ":0")]);
+    server.set(30_000_000);
+    assert_eq!(server.ask("FCALL fixed_window 1 f 2 60"), "*2 $5 allow *3 $1 2 $2 30 $1 0");
+    assert_eq!(server.ask("FCALL fixed_window 1 f 2 60"), "*2 $5 block *3 $1 2 $2 30 $1 0");
+    server.expect(&[("PTTL f", ":30000"), ("PTTL b", ":30000")]);
+    server.set(59_999_999);
+    server.expect(&[("PTTL f", ":1"), ("FCALL fixed_window 1 f 2 60", "*2 $5 block *3 $1 2 $1 1 $1 0")]);
+    server.set(60_000_000);
+    server.expect(&[("FCALL fixed_window 1 f 2 60", "*2 $5 allow *3 $1 2 $2 60 $1 1"), ("PTTL f", ":60000")]);
+    server.set(60_000_001);
+    server.expect(&[("EXISTS b", ":0"), ("EXISTS f", ":1")]);
+    server.set(120_000_001);
+    server.expect(&[("EXISTS f", ":0")]);
 }
 
 #[test]
 fn slot_window_and_ar1() {
-    let mut desk = Desk::new();
-    desk.login();
+    let mut server = KeysTestServer::new();
+    server.login();
     let limits = "[[1,5,1],[5,3600,600]]";
-    let call = |desk: &mut Desk, name: &str, count: &str, ns: &str, limits: &str, now: &str, wait: &str| {
-        desk.client.ask(&["FCALL", name, "1", "login", count, ns, limits, now, wait])
+    let call = |server: &mut KeysTestServer, name: &str, count: &str, ns: &str, limits: &str, now: &str, wait: &str| {
+        server.client.ask(&["FCALL", name, "1", "login", count, ns, limits, now, wait])
     };
-    assert_eq!(call(&mut desk, "slot_window", "1", "ns", limits, "1700000040", "0"), "$-1");
-    assert_eq!(call(&mut desk, "slot_window", "1", "ns", limits, "1700000040", "0"), ":1");
-    assert_eq!(call(&mut desk, "slot_window", "0", "ns", limits, "1700000040", "1"), ":5");
+    assert_eq!(call(&mut server, "slot_window", "1", "ns", limits, "1700000040", "0"), "$-1");
+    assert_eq!(call(&mut server, "slot_window", "1", "ns", limits, "1700000040", "0"), ":1");
+    assert_eq!(call(&mut server, "slot_window", "0", "ns", limits, "1700000040", "1"), ":5");
     // An hour, by whatever unit.
-    desk.expect(&[("PTTL login", ":3600000"), ("TYPE login", "+string")]);
+    server.expect(&[("PTTL login", ":3600000"), ("TYPE login", "+string")]);
     // Another namespace is another state at the same key, and so is another limiter.
-    assert_eq!(call(&mut desk, "slot_window", "1", "other", limits, "1700000040", "0"), "$-1");
-    assert_eq!(call(&mut desk, "ar1", "4", "ns", "[[2,2,1]]", "1700000040", "1"), ":2");
-    assert_eq!(desk.ask("FCALL fixed_window 1 login 1 60"), "*2 $5 allow *3 $1 1 $2 60 $1 0");
-    assert_eq!(call(&mut desk, "slot_window", "0", "ns", limits, "1700000040", "1"), ":5");
+    assert_eq!(call(&mut server, "slot_window", "1", "other", limits, "1700000040", "0"), "$-1");
+    assert_eq!(call(&mut server, "ar1", "4", "ns", "[[2,2,1]]", "1700000040", "1"), ":2");
+    assert_eq!(server.ask("FCALL fixed_window 1 login 1 60"), "*2 $5 allow *3 $1 1 $2 60 $1 0");
+    assert_eq!(call(&mut server, "slot_window", "0", "ns", limits, "1700000040", "1"), ":5");
     // The key lives as long as any of it.
-    desk.expect(&[("PTTL login", ":3600000")]);
+    server.expect(&[("PTTL login", ":3600000")]);
     // A reset forgets its own.
-    assert_eq!(call(&mut desk, "slot_window", "-1", "ns", limits, "0", "1"), ":0");
-    assert_eq!(call(&mut desk, "slot_window", "0", "ns", limits, "1700000040", "1"), ":0");
-    assert_eq!(call(&mut desk, "slot_window", "1", "other", limits, "1700000040", "0"), ":1");
-    assert_eq!(desk.ask("FCALL fixed_window 1 login 1 60"), "*2 $5 block *3 $1 1 $2 60 $1 0");
-    desk.expect(&[("DEL login", ":1")]);
+    assert_eq!(call(&mut server, "slot_window", "-1", "ns", limits, "0", "1"), ":0");
+    assert_eq!(call(&mut server, "slot_window", "0", "ns", limits, "1700000040", "1"), ":0");
+    assert_eq!(call(&mut server, "slot_window", "1", "other", limits, "1700000040", "0"), ":1");
+    assert_eq!(server.ask("FCALL fixed_window 1 login 1 60"), "*2 $5 block *3 $1 1 $2 60 $1 0");
+    server.expect(&[("DEL login", ":1")]);
     // One that is all forgotten is gone, and one that only looks leaves nothing.
-    assert_eq!(call(&mut desk, "slot_window", "1", "ns", limits, "1700000040", "0"), "$-1");
-    desk.expect(&[("EXISTS login", ":1")]);
-    assert_eq!(call(&mut desk, "slot_window", "-1", "ns", limits, "0", "0"), "$-1");
-    desk.expect(&[("EXISTS login", ":0")]);
-    assert_eq!(call(&mut desk, "ar1", "0", "ns", "[[2,2,1]]", "1700000040", "0"), "$-1");
-    desk.expect(&[("EXISTS login", ":0")]);
+    assert_eq!(call(&mut server, "slot_window", "1", "ns", limits, "1700000040", "0"), "$-1");
+    server.expect(&[("EXISTS login", ":1")]);
+    assert_eq!(call(&mut server, "slot_window", "-1", "ns", limits, "0", "0"), "$-1");
+    server.expect(&[("EXISTS login", ":0")]);
+    assert_eq!(call(&mut server, "ar1", "0", "ns", "[[2,2,1]]", "1700000040", "0"), "$-1");
+    server.expect(&[("EXISTS login", ":0")]);
     // Milliseconds.
-    assert_eq!(call(&mut desk, "slot_window", "1", "ns", "[[1,5000,1000]]", "1700000040000", "0"), "$-1");
-    desk.expect(&[("PTTL login", ":5000")]);
-    desk.set(5_000_001);
-    desk.expect(&[("EXISTS login", ":0")]);
+    assert_eq!(call(&mut server, "slot_window", "1", "ns", "[[1,5000,1000]]", "1700000040000", "0"), "$-1");
+    server.expect(&[("PTTL login", ":5000")]);
+    server.set(5_000_001);
+    server.expect(&[("EXISTS login", ":0")]);
 }
 
 #[test]
 fn rolling_keeps_a_state_at_each_of_its_keys() {
-    let mut desk = Desk::new();
-    desk.login();
+    let mut server = KeysTestServer::new();
+    server.login();
     let now = "1700000040000000";
-    desk.expect(&[
+    server.expect(&[
         (&format!("FCALL rolling 1 r 1 4 {now} 0 10 100 10000") as &str, "*3 :6 :4 :0"),
         ("PTTL r", ":2000"),
         (&format!("FCALL rolling 2 h m 1 2 {now} 0 0 3 2 360000 6000 10000 10000"), "*3 :0 :2 :3600180000"),
@@ -127,16 +127,16 @@ fn rolling_keeps_a_state_at_each_of_its_keys() {
         ),
         (&format!("FCALL rolling 1 u 0 1 {now} 0 3 100 10000"), "*3 :-3 :1 :1000050"),
     ]);
-    desk.set(61_000_000);
-    desk.expect(&[("EXISTS m h", ":2")]);
-    desk.set(61_000_001);
-    desk.expect(&[("EXISTS m h", ":1"), ("EXISTS r u", ":0")]);
+    server.set(61_000_000);
+    server.expect(&[("EXISTS m h", ":2")]);
+    server.set(61_000_001);
+    server.expect(&[("EXISTS m h", ":1"), ("EXISTS r u", ":0")]);
 }
 
 #[test]
 fn cl_throttle() {
-    let mut desk = Desk::new();
-    desk.expect(&[
+    let mut server = KeysTestServer::new();
+    server.expect(&[
         ("CL.THROTTLE user123 15 30 60 1", "*5 :0 :16 :15 :-1 :2"),
         ("CL.THROTTLE user123 15 30 60", "*5 :0 :16 :14 :-1 :4"),
         ("PTTL user123", ":4000"),
@@ -148,15 +148,15 @@ fn cl_throttle() {
         ("SET text x", "+OK"),
         ("CL.THROTTLE text 15 30 60", STATE),
     ]);
-    assert!(desk.ask("CL.THROTTLE user123 15 30").starts_with("-ERR wrong number of arguments for 'cl.throttle'"));
-    desk.set(4_000_001);
-    desk.expect(&[("EXISTS user123", ":0")]);
+    assert!(server.ask("CL.THROTTLE user123 15 30").starts_with("-ERR wrong number of arguments for 'cl.throttle'"));
+    server.set(4_000_001);
+    server.expect(&[("EXISTS user123", ":0")]);
 }
 
 #[test]
 fn wrong_calls_are_told_as_redis_tells_them() {
-    let mut desk = Desk::new();
-    desk.expect(&[
+    let mut server = KeysTestServer::new();
+    server.expect(&[
         ("FCALL nosuch 0", "-ERR Function not found"),
         ("FCALL cl.throttle 1 k 1 1 1", "-ERR Function not found"),
         ("FCALL FIXED_WINDOW 1 k 1 60", "*2 $5 allow *3 $1 1 $2 60 $1 0"),
@@ -169,19 +169,19 @@ fn wrong_calls_are_told_as_redis_tells_them() {
         ("FCALL_RO fixed_window 1 k 1 60", "-ERR Can not execute a script with write flag using *_ro command."),
     ]);
     // The empty key is one.
-    assert_eq!(desk.client.ask(&["FCALL", "fixed_window", "1", "", "1", "60"]), "*2 $5 allow *3 $1 1 $2 60 $1 0");
-    assert_eq!(desk.client.ask(&["EXISTS", ""]), ":1");
+    assert_eq!(server.client.ask(&["FCALL", "fixed_window", "1", "", "1", "60"]), "*2 $5 allow *3 $1 1 $2 60 $1 0");
+    assert_eq!(server.client.ask(&["EXISTS", ""]), ":1");
 }
 
 #[test]
 fn what_a_limiter_counted_is_forgotten_with_the_scope_for_it() {
-    let mut desk = Desk::new();
+    let mut server = KeysTestServer::new();
     let lacks = "-NOPERM expected a token with the scope reset: AUTH token; this connection has check,read";
-    desk.ask("FCALL fixed_window 1 k 1 60");
+    server.ask("FCALL fixed_window 1 k 1 60");
     for command in ["DEL k", "DEL other k", "UNLINK k", "EXPIRE k 0", "PEXPIRE k 1", "EXPIREAT k 1", "SET k 1"] {
-        desk.expect(&[(command, lacks), ("EXISTS k", ":1")]);
+        server.expect(&[(command, lacks), ("EXISTS k", ":1")]);
     }
-    desk.expect(&[("INCR plain", ":1"), ("EXPIRE plain 59", ":1"), ("DEL plain", ":1")]);
-    desk.login();
-    desk.expect(&[("DEL k", ":1"), ("EXISTS k", ":0")]);
+    server.expect(&[("INCR plain", ":1"), ("EXPIRE plain 59", ":1"), ("DEL plain", ":1")]);
+    server.login();
+    server.expect(&[("DEL k", ":1"), ("EXISTS k", ":0")]);
 }

@@ -5,11 +5,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tollgate_daemon::Settings;
+use tollgate_daemon::ServerSettings;
 use tollgate_kit::Server;
+use tollgate_random::Rng;
 
-use crate::keys::random::Dice;
-use crate::keys::support::{Client, Desk};
+use crate::keys::support::{Client, KeysTestServer};
 
 const COMMANDS: u64 = 20_000;
 /// Lives are odd multiples of half of this, in seconds.
@@ -88,22 +88,22 @@ fn life(step: u64) -> i64 {
     PART * (scrambled + 1) + PART / 2
 }
 
-fn command(dice: &mut Dice, step: u64, start: i64) -> Vec<String> {
+fn command(rng: &mut Rng, step: u64, start: i64) -> Vec<String> {
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let key = dice.pick(KEYS);
+    let key = rng.pick(KEYS);
     let (seconds, milliseconds) = (life(step).to_string(), (1_000 * life(step)).to_string());
-    let mut words = match dice.below(40) {
+    let mut words = match rng.below(40) {
         0..4 => own(&["GET", key]),
         4..9 => {
-            let mut words = own(&["SET", key, dice.pick(VALUES)]);
-            match dice.below(14) {
+            let mut words = own(&["SET", key, rng.pick(VALUES)]);
+            match rng.below(14) {
                 0 => words.extend(own(&["EX", &seconds])),
                 1 => words.extend(own(&["PX", &milliseconds])),
                 2 => words.extend(own(&["NX"])),
                 3 => words.extend(own(&["XX", "KEEPTTL"])),
                 4 => words.extend(own(&["GET"])),
                 5 => words.extend(own(&["ex", &seconds, "nx", "get"])),
-                6 => words.extend(own(&["EX", dice.pick(&["0", "-1", "x"])])),
+                6 => words.extend(own(&["EX", rng.pick(&["0", "-1", "x"])])),
                 7 => words.extend(own(&["NX", "XX"])),
                 8 => words.extend(own(&["EXAT", &(start + life(step)).to_string()])),
                 _ => {}
@@ -111,48 +111,48 @@ fn command(dice: &mut Dice, step: u64, start: i64) -> Vec<String> {
             words
         }
         9..13 => own(&["INCR", key]),
-        13..16 => own(&["INCRBY", key, dice.pick(NUMBERS)]),
+        13..16 => own(&["INCRBY", key, rng.pick(NUMBERS)]),
         16 => own(&["DECR", key]),
-        17 => own(&["DECRBY", key, dice.pick(NUMBERS)]),
+        17 => own(&["DECRBY", key, rng.pick(NUMBERS)]),
         18..21 => {
-            let mut words = match dice.below(4) {
+            let mut words = match rng.below(4) {
                 0 => own(&["PEXPIRE", key, &milliseconds]),
                 1 => own(&["EXPIREAT", key, &(start + life(step)).to_string()]),
-                2 => own(&["EXPIRE", key, dice.pick(&["0", "-1", "x", "9223372036854775807", "-9223372036854775808"])]),
+                2 => own(&["EXPIRE", key, rng.pick(&["0", "-1", "x", "9223372036854775807", "-9223372036854775808"])]),
                 _ => own(&["EXPIRE", key, &seconds]),
             };
-            if dice.below(2) == 0 {
-                words.extend(own(&[dice.pick(&["NX", "XX", "GT", "LT", "xx", "MAYBE"])]));
+            if rng.one_in(2) {
+                words.extend(own(&[rng.pick(&["NX", "XX", "GT", "LT", "xx", "MAYBE"])]));
             }
-            if dice.below(10) == 0 {
-                words.extend(own(&[dice.pick(&["NX", "XX", "GT", "LT"])]));
+            if rng.one_in(10) {
+                words.extend(own(&[rng.pick(&["NX", "XX", "GT", "LT"])]));
             }
             words
         }
         21..23 => own(&["TTL", key]),
         23..25 => own(&["PTTL", key]),
-        25 => own(&["EXISTS", key, dice.pick(KEYS), dice.pick(KEYS)]),
-        26 => own(&["DEL", key, dice.pick(KEYS)]),
+        25 => own(&["EXISTS", key, rng.pick(KEYS), rng.pick(KEYS)]),
+        26 => own(&["DEL", key, rng.pick(KEYS)]),
         27 => own(&["UNLINK", key]),
         28 => own(&["TYPE", key]),
         29 => own(&["DBSIZE"]),
         30 => own(&["HGETALL", key]),
         31 => own(&["HGET", key, "last"]),
-        32 => match dice.below(6) {
-            0 => own(&["SCAN", "0", "COUNT", dice.pick(&["0", "x", "1000"])]),
-            1 => own(&["SCAN", dice.pick(&["x", "0"]), "COUNT", "1000"]),
-            2 => own(&["SCAN", "0", "MATCH", dice.pick(&["[a-c]", "*", "?", "{t}:*", "[^a]", "\\a"]), "COUNT", "1000"]),
-            3 => own(&["SCAN", "0", "COUNT", "1000", "TYPE", dice.pick(&["string", "hash", "list"])]),
+        32 => match rng.below(6) {
+            0 => own(&["SCAN", "0", "COUNT", rng.pick(&["0", "x", "1000"])]),
+            1 => own(&["SCAN", rng.pick(&["x", "0"]), "COUNT", "1000"]),
+            2 => own(&["SCAN", "0", "MATCH", rng.pick(&["[a-c]", "*", "?", "{t}:*", "[^a]", "\\a"]), "COUNT", "1000"]),
+            3 => own(&["SCAN", "0", "COUNT", "1000", "TYPE", rng.pick(&["string", "hash", "list"])]),
             _ => own(&["SCAN", "0", "COUNT", "1000"]),
         },
         33 => own(&["MULTI"]),
         34 | 35 => own(&["EXEC"]),
         36 => own(&["DISCARD"]),
-        37 => own(&["ECHO", dice.pick(VALUES)]),
+        37 => own(&["ECHO", rng.pick(VALUES)]),
         38 => own(&["UNWATCH"]),
-        _ => own(&["EVALSHA", "0000000000000000000000000000000000000000", dice.pick(&["0", "1", "-1", "x"])]),
+        _ => own(&["EVALSHA", "0000000000000000000000000000000000000000", rng.pick(&["0", "1", "-1", "x"])]),
     };
-    match dice.below(50) {
+    match rng.below(50) {
         0 => words.push("more".to_owned()),
         1 if words.len() > 1 => {
             words.pop();
@@ -169,13 +169,13 @@ fn random_commands_are_answered_as_redis_answers_them() {
     println!("TOLLGATE_SEED={seed}");
     let redis = Server::start().unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let mut desk = Desk::at(Settings::default(), now.as_micros() as u64);
-    let (start, mut theirs, mut dice) = (now.as_secs() as i64, Client::open(redis.addr()), Dice(seed));
+    let mut server = KeysTestServer::at(ServerSettings::default(), now.as_micros() as u64);
+    let (start, mut theirs, mut rng) = (now.as_secs() as i64, Client::open(redis.addr()), Rng::new(seed));
     let mut waiting: Vec<Vec<String>> = Vec::new();
     let (mut errors, mut transactions) = (0, 0);
     for step in 0..COMMANDS {
-        let command = command(&mut dice, step, start);
-        let (found, expected) = (desk.client.reply(&command), theirs.reply(&command));
+        let command = command(&mut rng, step, start);
+        let (found, expected) = (server.client.reply(&command), theirs.reply(&command));
         let (mut found_bytes, mut expected_bytes) = (found.as_slice(), expected.as_slice());
         let (found, expected) = (read(&mut found_bytes), read(&mut expected_bytes));
         let pair = match (found, expected) {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `support.rs` | a server with a clock of its own, and a client that shows replies as they came |
 //! | `plain.rs` | GET, SET, INCR, EXPIRE, SCAN, … and their errors |
-//! | `api.rs` | seed 001: its application, and `api_counter` on the same keys |
+//! | `api.rs` | redis-limiter: its application, and `api_counter` on the same keys |
 //! | `dialects.rs` | every dialect, and when its keys expire |
 //! | `random.rs` | random calls of every dialect agree with the kernel, which forgets nothing |
 //! | `scripts.rs` | EVALSHA, NOSCRIPT, EVAL; FUNCTION; our own functions |

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use tollgate_kernel::{Micros, Timestamp};
 
-use crate::keys::support::{Desk, T};
+use crate::keys::support::{KeysTestServer, T};
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const NO_NUMBER: &str = "-ERR value is not an integer or out of range";
 
 #[test]
 fn text_and_numbers() {
-    Desk::new().expect(
+    KeysTestServer::new().expect(
         &[
             ("GET k", "$-1"),
             ("SET k some~text", "+OK"),
@@ -47,7 +47,7 @@ fn text_and_numbers() {
 
 #[test]
 fn set_with_its_words() {
-    Desk::new().expect(&[
+    KeysTestServer::new().expect(&[
         ("SET k 1 XX", "$-1"),
         ("SET k 1 NX EX 100", "+OK"),
         ("SET k 2 NX", "$-1"),
@@ -79,30 +79,30 @@ fn set_with_its_words() {
 
 #[test]
 fn keys_expire_at_their_microsecond() {
-    let mut desk = Desk::new();
-    desk.expect(&[("SET k v", "+OK"), ("EXPIRE k 59", ":1"), ("TTL k", ":59"), ("PTTL k", ":59000")]);
-    desk.set(1);
-    desk.expect(&[("PTTL k", ":59000")]);
-    desk.set(1_000);
-    desk.expect(&[("PTTL k", ":58999"), ("TTL k", ":59")]);
-    desk.set(58_500_001);
-    desk.expect(&[("PTTL k", ":500"), ("TTL k", ":1")]);
-    desk.set(58_999_999);
-    desk.expect(&[("PTTL k", ":1"), ("TTL k", ":0"), ("GET k", "$1 v")]);
-    desk.set(59_000_000);
-    desk.expect(&[("PTTL k", ":0"), ("EXISTS k", ":1")]);
-    desk.set(59_000_001);
-    desk.expect(&[("PTTL k", ":-2"), ("TTL k", ":-2"), ("EXISTS k", ":0"), ("GET k", "$-1"), ("DBSIZE", ":0")]);
-    desk.expect(&[("INCR k", ":1"), ("PEXPIRE k 1", ":1"), ("TYPE k", "+string")]);
-    desk.set(59_001_001);
-    desk.expect(&[("GET k", "$1 1")]);
-    desk.set(59_001_002);
-    desk.expect(&[("GET k", "$-1"), ("DEL k", ":0")]);
+    let mut server = KeysTestServer::new();
+    server.expect(&[("SET k v", "+OK"), ("EXPIRE k 59", ":1"), ("TTL k", ":59"), ("PTTL k", ":59000")]);
+    server.set(1);
+    server.expect(&[("PTTL k", ":59000")]);
+    server.set(1_000);
+    server.expect(&[("PTTL k", ":58999"), ("TTL k", ":59")]);
+    server.set(58_500_001);
+    server.expect(&[("PTTL k", ":500"), ("TTL k", ":1")]);
+    server.set(58_999_999);
+    server.expect(&[("PTTL k", ":1"), ("TTL k", ":0"), ("GET k", "$1 v")]);
+    server.set(59_000_000);
+    server.expect(&[("PTTL k", ":0"), ("EXISTS k", ":1")]);
+    server.set(59_000_001);
+    server.expect(&[("PTTL k", ":-2"), ("TTL k", ":-2"), ("EXISTS k", ":0"), ("GET k", "$-1"), ("DBSIZE", ":0")]);
+    server.expect(&[("INCR k", ":1"), ("PEXPIRE k 1", ":1"), ("TYPE k", "+string")]);
+    server.set(59_001_001);
+    server.expect(&[("GET k", "$1 1")]);
+    server.set(59_001_002);
+    server.expect(&[("GET k", "$-1"), ("DEL k", ":0")]);
 }
 
 #[test]
 fn expire_with_its_words() {
-    Desk::new().expect(&[
+    KeysTestServer::new().expect(&[
         ("EXPIRE k 10", ":0"),
         ("SET k v", "+OK"),
         ("EXPIRE k 10 XX", ":0"),
@@ -134,8 +134,8 @@ fn expire_with_its_words() {
 
 #[test]
 fn hashes_are_seed_001s_alone() {
-    let mut desk = Desk::new();
-    desk.expect(&[
+    let mut server = KeysTestServer::new();
+    server.expect(&[
         ("HGETALL none", "*0"),
         ("HGET none last", "$-1"),
         ("SET k v", "+OK"),
@@ -158,15 +158,15 @@ fn hashes_are_seed_001s_alone() {
 
 #[test]
 fn scan_finds_all_keys_and_those_that_match() {
-    let mut desk = Desk::new();
+    let mut server = KeysTestServer::new();
     for place in 0..300 {
-        desk.ask(&format!("SET user:{place} x"));
+        server.ask(&format!("SET user:{place} x"));
     }
-    desk.ask("INCR {api:x}:1");
-    let all = |desk: &mut Desk, options: &str| {
+    server.ask("INCR {api:x}:1");
+    let all = |server: &mut KeysTestServer, options: &str| {
         let (mut cursor, mut found) = ("0".to_owned(), Vec::new());
         for _ in 0..200 {
-            let reply = desk.ask(&format!("SCAN {cursor}{options}"));
+            let reply = server.ask(&format!("SCAN {cursor}{options}"));
             let lines: Vec<&str> = reply.split(' ').collect();
             cursor = lines[2].to_owned();
             found.extend(lines[4..].iter().skip(1).step_by(2).map(|key| (*key).to_owned()));
@@ -178,13 +178,13 @@ fn scan_finds_all_keys_and_those_that_match() {
         }
         panic!("SCAN does not end");
     };
-    assert_eq!(all(&mut desk, "").len(), 302);
-    assert_eq!(all(&mut desk, " COUNT 7").len(), 302);
-    assert_eq!(all(&mut desk, " MATCH user:1* COUNT 100").len(), 111);
-    assert_eq!(all(&mut desk, " MATCH user:1[2-4]").len(), 3);
-    assert_eq!(all(&mut desk, " TYPE hash COUNT 1000"), ["{api:x}:data"]);
-    assert_eq!(all(&mut desk, " TYPE list COUNT 1000"), [""; 0]);
-    desk.expect(&[
+    assert_eq!(all(&mut server, "").len(), 302);
+    assert_eq!(all(&mut server, " COUNT 7").len(), 302);
+    assert_eq!(all(&mut server, " MATCH user:1* COUNT 100").len(), 111);
+    assert_eq!(all(&mut server, " MATCH user:1[2-4]").len(), 3);
+    assert_eq!(all(&mut server, " TYPE hash COUNT 1000"), ["{api:x}:data"]);
+    assert_eq!(all(&mut server, " TYPE list COUNT 1000"), [""; 0]);
+    server.expect(&[
         ("SCAN x", "-ERR invalid cursor"),
         ("SCAN 0 COUNT", "-ERR syntax error"),
         ("SCAN 0 COUNT 0", "-ERR syntax error"),
@@ -192,13 +192,13 @@ fn scan_finds_all_keys_and_those_that_match() {
         ("SCAN 0 LIMIT 5", "-ERR syntax error"),
     ]);
     let long = "x".repeat(257);
-    let reply = desk.ask(&format!("SCAN 0 MATCH {long}"));
+    let reply = server.ask(&format!("SCAN 0 MATCH {long}"));
     assert_eq!(reply, "-ERR MATCH: expected at most 256 bytes, found 257");
 }
 
 #[test]
 fn what_is_not_known_says_what_is() {
-    let mut desk = Desk::new();
+    let mut server = KeysTestServer::new();
     for (command, said) in [
         ("KEYS *", "use SCAN 0 MATCH pattern"),
         ("WATCH k", "between MULTI and EXEC"),
@@ -207,22 +207,22 @@ fn what_is_not_known_says_what_is() {
         ("GET", "wrong number of arguments for 'get' command; expected GET key"),
         ("INCRBY k", "wrong number of arguments for 'incrby' command"),
     ] {
-        let reply = desk.ask(command);
+        let reply = server.ask(command);
         assert!(reply.contains(said), "{command}: {reply}");
     }
-    desk.expect(&[("UNWATCH", "+OK")]);
+    server.expect(&[("UNWATCH", "+OK")]);
     let long = "k".repeat(4_097);
     for command in [vec!["INCR", &long], vec!["SET", &long, "1"], vec!["FCALL", "fixed_window", "1", &long, "1", "1"]] {
         let said = "-ERR key: expected at most 4096 bytes, found 4097; hash longer ones";
-        assert_eq!(desk.client.ask(&command), said);
+        assert_eq!(server.client.ask(&command), said);
     }
-    assert_eq!(desk.client.ask(&["GET", &long]), "$-1");
+    assert_eq!(server.client.ask(&["GET", &long]), "$-1");
 }
 
 #[test]
 fn commands_between_multi_and_exec_are_run_together() {
-    let mut desk = Desk::new();
-    desk.expect(&[
+    let mut server = KeysTestServer::new();
+    server.expect(&[
         ("MULTI", "+OK"),
         ("SET k 1", "+QUEUED"),
         ("INCR k", "+QUEUED"),
@@ -247,8 +247,8 @@ fn commands_between_multi_and_exec_are_run_together() {
         "-NOSCRIPT No matching script. Please use EVAL.",
         ":2",
     ];
-    assert_eq!(desk.ask("EXEC"), parts.join(" "));
-    desk.expect(&[
+    assert_eq!(server.ask("EXEC"), parts.join(" "));
+    server.expect(&[
         ("MULTI", "+OK"),
         ("INCR k", "+QUEUED"),
         ("DISCARD", "+OK"),
@@ -263,32 +263,32 @@ fn commands_between_multi_and_exec_are_run_together() {
 
 #[test]
 fn replies_to_one_exec_are_bounded() {
-    let mut desk = Desk::new();
+    let mut server = KeysTestServer::new();
     let long = "x".repeat(100_000);
-    assert_eq!(desk.client.ask(&["SET", "k", &long]), "+OK");
-    desk.ask("MULTI");
-    (0..20).for_each(|_| assert_eq!(desk.ask("GET k"), "+QUEUED"));
-    desk.ask("INCR n");
-    let reply = desk.ask("EXEC");
+    assert_eq!(server.client.ask(&["SET", "k", &long]), "+OK");
+    server.ask("MULTI");
+    (0..20).for_each(|_| assert_eq!(server.ask("GET k"), "+QUEUED"));
+    server.ask("INCR n");
+    let reply = server.ask("EXEC");
     assert!(reply.starts_with("*21 $100000 xxx"));
     let (not_run, whole) = (reply.matches("-ERR not run: expected at most").count(), reply.matches("$100000").count());
     assert_eq!((not_run, whole), (10, 11));
-    desk.expect(&[("EXISTS n", ":0")]);
+    server.expect(&[("EXISTS n", ":0")]);
 }
 
 #[test]
 fn plain_keys_expire_by_the_machines_clock_and_limiters_do_not() {
     const HOUR: u64 = 3_600_000_000;
-    let mut desk = Desk::new();
-    desk.login();
-    let wall = |desk: &Desk, us: u64| desk.clock.set_wall(Timestamp::saturating(us));
-    let decided = [desk.ask("FCALL fixed_window 1 f 1 60"), desk.ask("FCALL fixed_window 1 f 1 60")];
+    let mut server = KeysTestServer::new();
+    server.login();
+    let wall = |server: &KeysTestServer, us: u64| server.clock.set_wall(Timestamp::saturating(us));
+    let decided = [server.ask("FCALL fixed_window 1 f 1 60"), server.ask("FCALL fixed_window 1 f 1 60")];
     assert_ne!(decided[0], decided[1]);
-    desk.expect(&[("SET old x EX 7200", "+OK"), ("SET new x PX 100", "+OK")]);
-    assert!(desk.ask("FCALL api_counter 1 {api:t} 2").starts_with("*5 :1 :1 "));
+    server.expect(&[("SET old x EX 7200", "+OK"), ("SET new x PX 100", "+OK")]);
+    assert!(server.ask("FCALL api_counter 1 {api:t} 2").starts_with("*5 :1 :1 "));
     // Set back by ten minutes, as an operator does.
-    wall(&desk, T - 600_000_000);
-    desk.expect(&[
+    wall(&server, T - 600_000_000);
+    server.expect(&[
         ("TIME", "*2 $10 1699999440 $1 0"),
         ("INCR c", ":1"),
         ("EXPIREAT c 1699999500", ":1"),
@@ -303,19 +303,19 @@ fn plain_keys_expire_by_the_machines_clock_and_limiters_do_not() {
         ("EXPIREAT f 1699999470", ":1"),
         ("PTTL f", ":30000"),
     ]);
-    assert!(desk.ask("FCALL api_counter 1 {api:t} 2").starts_with("*5 :1 :2 "));
-    assert_eq!(desk.ask("FCALL fixed_window 1 f 1 60"), decided[1]);
+    assert!(server.ask("FCALL api_counter 1 {api:t} 2").starts_with("*5 :1 :2 "));
+    assert_eq!(server.ask("FCALL fixed_window 1 f 1 60"), decided[1]);
     // Text that is put in a limiter's place lives on as long, by the other clock.
-    desk.expect(&[("SET f x KEEPTTL", "+OK"), ("PTTL f", ":60000"), ("DEL f", ":1")]);
-    assert_eq!(desk.ask("FCALL fixed_window 1 f 1 60"), decided[0]);
+    server.expect(&[("SET f x KEEPTTL", "+OK"), ("PTTL f", ":60000"), ("DEL f", ":1")]);
+    assert_eq!(server.ask("FCALL fixed_window 1 f 1 60"), decided[0]);
     // Set ahead: what limiters remember is not forgotten before its time.
-    wall(&desk, T + HOUR);
-    desk.expect(&[("GET c", "$-1"), ("GET s", "$-1"), ("GET new", "$-1"), ("PTTL old", ":3600000")]);
-    assert_eq!(desk.ask("FCALL fixed_window 1 f 1 60"), decided[1]);
-    desk.expect(&[("PTTL f", ":60000"), ("GET {api:t}:14", "$1 2")]);
+    wall(&server, T + HOUR);
+    server.expect(&[("GET c", "$-1"), ("GET s", "$-1"), ("GET new", "$-1"), ("PTTL old", ":3600000")]);
+    assert_eq!(server.ask("FCALL fixed_window 1 f 1 60"), decided[1]);
+    server.expect(&[("PTTL f", ":60000"), ("GET {api:t}:14", "$1 2")]);
     // And not kept beyond it.
-    wall(&desk, T - HOUR);
-    desk.clock.advance(Micros::new(60_000_001));
-    desk.expect(&[("EXISTS f", ":0"), ("EXISTS {api:t}:14", ":0"), ("DBSIZE", ":2")]);
-    assert_eq!(desk.ask("FCALL fixed_window 1 f 1 60"), decided[0]);
+    wall(&server, T - HOUR);
+    server.clock.advance(Micros::new(60_000_001));
+    server.expect(&[("EXISTS f", ":0"), ("EXISTS {api:t}:14", ":0"), ("DBSIZE", ":2")]);
+    assert_eq!(server.ask("FCALL fixed_window 1 f 1 60"), decided[0]);
 }

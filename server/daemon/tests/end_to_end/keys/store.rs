@@ -1,11 +1,11 @@
 //! With Redis as the store: dialects are decided there, on its keys, and plain keys are asked for there.
 
-use tollgate_daemon::Settings;
+use tollgate_daemon::ServerSettings;
 use tollgate_kernel::{Cost, Policy, Request, Source, Store};
 use tollgate_kit::Server;
 use tollgate_redis::{Packaging, Redis};
 
-use crate::keys::support::Desk;
+use crate::keys::support::KeysTestServer;
 
 /// A store whose tasks run in a thread of their own, until the sender goes.
 fn open(url: String, packaging: Packaging) -> (Redis, tokio::sync::oneshot::Sender<()>, std::thread::JoinHandle<()>) {
@@ -27,10 +27,10 @@ fn open(url: String, packaging: Packaging) -> (Redis, tokio::sync::oneshot::Send
 fn dialects_are_decided_where_the_keys_are() {
     let redis = Server::start().unwrap();
     let (store, stop, thread) = open(redis.url(), Packaging::default());
-    let mut desk = Desk::with(Settings { store: Some(store), ..Settings::default() });
+    let mut server = KeysTestServer::with(ServerSettings { store: Some(store), ..ServerSettings::default() });
     // Clients ask this before they believe that a server is ready.
-    assert!(desk.ask("INFO").contains("loading:0"));
-    desk.expect(&[
+    assert!(server.ask("INFO").contains("loading:0"));
+    server.expect(&[
         ("FCALL fixed_window 1 f 1 60", "*2 $5 allow *3 $1 1 $2 60 $1 0"),
         ("FCALL fixed_window 1 f 1 60", "*2 $5 block *3 $1 1 $2 60 $1 0"),
         ("EVALSHA 55ba4f2b9f5502abca03fca95fc9e3f2e504bd50 1 f 1 60", "*2 $4 deny *3 $1 1 $2 60 $1 0"),
@@ -43,25 +43,25 @@ fn dialects_are_decided_where_the_keys_are() {
     let count: i64 = redis::cmd("EXISTS").arg(&["f", "w", "s"]).query(&mut there).unwrap();
     assert_eq!(count, 3);
     let _: () = redis::cmd("SET").arg("text").arg("x").query(&mut there).unwrap();
-    assert!(desk.ask("FCALL fixed_window 1 text 1 60").starts_with("-WRONGTYPE Operation against a key"));
+    assert!(server.ask("FCALL fixed_window 1 text 1 60").starts_with("-WRONGTYPE Operation against a key"));
     for command in ["GET f", "INCR n", "SCAN 0", "TTL f", "DBSIZE"] {
-        let reply = desk.ask(command);
+        let reply = server.ask(command);
         assert!(reply.contains("the keys are in the store") && reply.starts_with("-ERR"), "{reply}");
     }
-    assert!(desk.ask("CL.THROTTLE k 15 30 60").contains("TG.CHECK key \"30/min gcra burst=16\""));
-    desk.expect(&[("MULTI", "+OK"), ("FCALL fixed_window 1 m 1 60", "+QUEUED"), ("GET m", "+QUEUED")]);
-    let reply = desk.ask("EXEC");
+    assert!(server.ask("CL.THROTTLE k 15 30 60").contains("TG.CHECK key \"30/min gcra burst=16\""));
+    server.expect(&[("MULTI", "+OK"), ("FCALL fixed_window 1 m 1 60", "+QUEUED"), ("GET m", "+QUEUED")]);
+    let reply = server.ask("EXEC");
     assert!(reply.starts_with("*2 *2 $5 allow *3 $1 1 $2 60 $1 0 -ERR GET: the keys are in the store"), "{reply}");
-    drop((desk, stop));
+    drop((server, stop));
     thread.join().unwrap();
 }
 
 #[test]
 fn the_rust_store_takes_the_server_for_a_redis() {
     for packaging in [Packaging::Function, Packaging::Script] {
-        let mut desk = Desk::new();
-        let addr = desk.server.resp_addr().unwrap();
-        let token = desk.server.token().unwrap().text();
+        let mut server = KeysTestServer::new();
+        let addr = server.server.resp_addr().unwrap();
+        let token = server.server.token().unwrap().text();
         let (store, stop, thread) = open(format!("redis://:{token}@{addr}/"), packaging);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let policy: Policy = "5/min, 100/h gcra burst=20".parse().unwrap();
@@ -75,7 +75,7 @@ fn the_rust_store_takes_the_server_for_a_redis() {
             let decisions = store.check_many(&policy, &[b"x", b"y", b"a{b}%"], Request::ONE).await.unwrap();
             assert_eq!(decisions.iter().map(|decision| decision.remaining).collect::<Vec<_>>(), [4, 4, 3]);
         });
-        let reply = desk.client.ask(&["TG.PEEK", "a{b}%", "5/min, 100/h gcra burst=20", "NAME", "login"]);
+        let reply = server.client.ask(&["TG.PEEK", "a{b}%", "5/min, 100/h gcra burst=20", "NAME", "login"]);
         assert_eq!(reply, "*6 :1 :1 :3 :0 :72000000 :0");
         drop((store, stop));
         thread.join().unwrap();

@@ -4,33 +4,34 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use tollgate_daemon::{Server, Settings};
+use tollgate_daemon::{Server, ServerSettings};
 use tollgate_kernel::Timestamp;
-use tollgate_memory::Manual;
+use tollgate_memory::ManualClock;
 
 /// Second 0 of minute 14.
 pub(crate) const T: u64 = 1_700_000_040_000_000;
 
 /// A server, its clock, and a connection to it.
-pub(crate) struct Desk {
+pub(crate) struct KeysTestServer {
     pub(crate) server: Server,
-    pub(crate) clock: Manual,
+    pub(crate) clock: ManualClock,
     pub(crate) client: Client,
 }
 
-impl Desk {
+impl KeysTestServer {
     pub(crate) fn new() -> Self {
-        Self::with(Settings::default())
+        Self::with(ServerSettings::default())
     }
 
-    pub(crate) fn with(settings: Settings) -> Self {
+    pub(crate) fn with(settings: ServerSettings) -> Self {
         Self::at(settings, T)
     }
 
-    pub(crate) fn at(settings: Settings, t: u64) -> Self {
-        let clock = Manual::at(Timestamp::saturating(t));
+    pub(crate) fn at(settings: ServerSettings, t: u64) -> Self {
+        let clock = ManualClock::at(Timestamp::saturating(t));
         let resp = Some(([127, 0, 0, 1], 0).into());
-        let server = Server::start_with_clock(Settings { resp, http: None, threads: 2, ..settings }, &clock).unwrap();
+        let server =
+            Server::start_with_clock(ServerSettings { resp, http: None, threads: 2, ..settings }, &clock).unwrap();
         let client = Client::open(server.resp_addr().unwrap());
         Self { server, clock, client }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
-use tollgate_daemon::{Server, Settings, StartError, TokensError};
+use tollgate_daemon::{Server, ServerSettings, StartError, TokensError};
 
 use crate::listeners::support::{Client, Folder, settings};
 
@@ -11,7 +11,7 @@ const CHECK: &[&str] = &["TG.CHECK", "user:42", "100/min"];
 const RESET: &[&str] = &["TG.RESET", "user:42", "100/min"];
 
 /// What a connection without a token is answered to PING, a check and a reset: their first words.
-fn answers(settings: Settings) -> [String; 3] {
+fn answers(settings: ServerSettings) -> [String; 3] {
     let server = Server::start(settings).unwrap();
     let addr = server.resp_addr().unwrap();
     [&["PING"][..], CHECK, RESET].map(|words| {
@@ -23,26 +23,27 @@ fn answers(settings: Settings) -> [String; 3] {
 #[test]
 fn on_loopback_checks_are_free_and_resets_are_not() {
     assert_eq!(answers(settings()), ["+PONG", "*6", "-NOPERM"]);
-    assert_eq!(answers(Settings { require_token: true, ..settings() }), ["+PONG", "-NOAUTH", "-NOAUTH"]);
-    assert_eq!(answers(Settings { insecure_no_auth: true, ..settings() }), ["+PONG", "*6", ":1"]);
+    assert_eq!(answers(ServerSettings { require_token: true, ..settings() }), ["+PONG", "-NOAUTH", "-NOAUTH"]);
+    assert_eq!(answers(ServerSettings { insecure_no_auth: true, ..settings() }), ["+PONG", "*6", ":1"]);
 }
 
 #[test]
 fn a_token_is_made_where_none_is_given() {
-    let token = |settings: Settings| Server::start(settings).unwrap().token().map(|token| token.text().to_owned());
+    let token =
+        |settings: ServerSettings| Server::start(settings).unwrap().token().map(|token| token.text().to_owned());
     let (one, other) = (token(settings()).unwrap(), token(settings()).unwrap());
     assert!(one != other && one.starts_with("tg_"));
-    assert!(token(Settings { require_token: true, ..settings() }).is_some());
-    assert!(token(Settings { insecure_no_auth: true, ..settings() }).is_none());
+    assert!(token(ServerSettings { require_token: true, ..settings() }).is_some());
+    assert!(token(ServerSettings { insecure_no_auth: true, ..settings() }).is_none());
     let folder = Folder::new();
     let tokens = Some(folder.write("tokens", "# nobody\n"));
-    assert!(token(Settings { tokens, ..settings() }).is_none());
+    assert!(token(ServerSettings { tokens, ..settings() }).is_none());
 }
 
 #[test]
 fn a_wrong_tokens_file_is_no_start() {
     let folder = Folder::new();
-    let start = |tokens| Server::start(Settings { tokens: Some(tokens), ..settings() }).err();
+    let start = |tokens| Server::start(ServerSettings { tokens: Some(tokens), ..settings() }).err();
     let found = start(folder.write("tokens", "check nonsense billing\n"));
     assert!(matches!(found, Some(StartError::Tokens(TokensError::Line(_, 1, _)))), "{found:?}");
     let found = start(folder.path("missing"));
@@ -52,7 +53,7 @@ fn a_wrong_tokens_file_is_no_start() {
 #[test]
 fn off_loopback_there_is_no_start_without_tokens() {
     let resp = Some((Ipv4Addr::UNSPECIFIED, 0).into());
-    let found = Server::start(Settings { resp, ..settings() }).err();
+    let found = Server::start(ServerSettings { resp, ..settings() }).err();
     assert!(matches!(found, Some(StartError::Exposed(_))), "{found:?}");
 }
 
@@ -67,10 +68,11 @@ fn listening(table: &str, own: &HashSet<String>) -> Vec<String> {
 #[test]
 fn a_default_start_has_no_socket_off_loopback() {
     // The default but for the ports, which may be taken; all else that this process has is listed too.
-    let default = Settings::default();
+    let default = ServerSettings::default();
     let anywhere = |addr: Option<std::net::SocketAddr>| addr.map(|addr| (addr.ip(), 0).into());
     let server =
-        Server::start(Settings { resp: anywhere(default.resp), http: anywhere(default.http), ..default }).unwrap();
+        Server::start(ServerSettings { resp: anywhere(default.resp), http: anywhere(default.http), ..default })
+            .unwrap();
     let files = std::fs::read_dir("/proc/self/fd").unwrap();
     let links = files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
     let sockets =

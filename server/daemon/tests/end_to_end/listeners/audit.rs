@@ -5,29 +5,29 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tollgate_daemon::{AuditFile, Scopes, Server, Settings, StartError, TlsFiles, Token};
+use tollgate_daemon::{AccessToken, AuditFile, Scopes, Server, ServerSettings, StartError, TlsFiles};
 
 use crate::listeners::support::{Client, Folder, settings};
 
 const RESET: &[&str] = &["TG.RESET", "user:42", "100/min"];
 
 /// A server with an audit log, and the tokens `resetter` and `checker`.
-struct Audited {
+struct AuditedServer {
     folder: Folder,
     server: Server,
-    resetter: Token,
-    checker: Token,
+    resetter: AccessToken,
+    checker: AccessToken,
 }
 
-impl Audited {
-    fn start(with: impl FnOnce(&Folder, Settings) -> Settings) -> Self {
+impl AuditedServer {
+    fn start(with: impl FnOnce(&Folder, ServerSettings) -> ServerSettings) -> Self {
         let folder = Folder::new();
         let tokens = folder.path("tokens");
-        let (resetter, _) = Token::add_to(&tokens, Scopes::ALL, "resetter").unwrap();
-        let (checker, _) = Token::add_to(&tokens, Scopes::FREE, "checker").unwrap();
+        let (resetter, _) = AccessToken::add_to(&tokens, Scopes::ALL, "resetter").unwrap();
+        let (checker, _) = AccessToken::add_to(&tokens, Scopes::FREE, "checker").unwrap();
         let audit = Some(AuditFile { path: folder.path("audit"), keys: true });
         let http = Some((std::net::Ipv4Addr::LOCALHOST, 0).into());
-        let settings = Settings { tokens: Some(tokens), audit, http, ..settings() };
+        let settings = ServerSettings { tokens: Some(tokens), audit, http, ..settings() };
         let server = Server::start(with(&folder, settings)).unwrap();
         Self { folder, server, resetter, checker }
     }
@@ -36,7 +36,7 @@ impl Audited {
         self.folder.path("audit")
     }
 
-    fn client(&self, token: Option<&Token>) -> Client<std::net::TcpStream> {
+    fn client(&self, token: Option<&AccessToken>) -> Client<std::net::TcpStream> {
         let mut client = Client::connect(1, self.server.resp_addr().unwrap());
         if let Some(token) = token {
             assert_eq!(client.ask(&["AUTH", token.text()]), "+OK");
@@ -78,7 +78,7 @@ fn told(line: &Value) -> [&str; 4] {
 
 #[test]
 fn a_reset_names_its_token_and_where_it_came_from() {
-    let audited = Audited::start(|_, settings| settings);
+    let audited = AuditedServer::start(|_, settings| settings);
     let mut client = audited.client(Some(&audited.resetter));
     let peer = client.0.get_ref().local_addr().unwrap().to_string();
     assert_eq!(client.ask(RESET), ":1");
@@ -110,7 +110,7 @@ fn a_reset_names_its_token_and_where_it_came_from() {
 
 #[test]
 fn attempts_that_are_refused_name_who_tried() {
-    let audited = Audited::start(|_, settings| settings);
+    let audited = AuditedServer::start(|_, settings| settings);
     let mut checker = audited.client(Some(&audited.checker));
     assert!(checker.ask(RESET).starts_with("-NOPERM"));
     assert!(checker.ask(&["FLUSHALL"]).starts_with("-NOPERM"));
@@ -138,7 +138,7 @@ fn attempts_that_are_refused_name_who_tried() {
 
 #[test]
 fn flushes_and_the_keys_of_limiters_are_told_and_plain_keys_are_not() {
-    let audited = Audited::start(|_, settings| settings);
+    let audited = AuditedServer::start(|_, settings| settings);
     let mut client = audited.client(Some(&audited.resetter));
     client.ask(&["CL.THROTTLE", "limiter", "5", "10", "60"]);
     (0..5).for_each(|_| drop(client.line()));
@@ -162,9 +162,9 @@ fn flushes_and_the_keys_of_limiters_are_told_and_plain_keys_are_not() {
 #[test]
 fn a_trusted_proxy_tells_who_its_client_is() {
     for (trusted, client) in [(true, Some("203.0.113.9")), (false, None)] {
-        let audited = Audited::start(|_, settings| {
+        let audited = AuditedServer::start(|_, settings| {
             let trusted = trusted.then(|| tollgate_daemon::trusted_proxy("127.0.0.1").unwrap());
-            Settings { trusted_proxies: trusted.into_iter().collect(), ..settings }
+            ServerSettings { trusted_proxies: trusted.into_iter().collect(), ..settings }
         });
         let forwarded = "X-Forwarded-For: 192.0.2.1, 203.0.113.9\r\n";
         assert_eq!(audited.post(Some(audited.resetter.text()), forwarded), "200");
@@ -176,11 +176,11 @@ fn a_trusted_proxy_tells_who_its_client_is() {
 
 #[test]
 fn reloads_are_told_right_and_wrong_ones() {
-    let audited = Audited::start(|folder, settings| {
+    let audited = AuditedServer::start(|folder, settings| {
         let key = rcgen::KeyPair::generate().unwrap();
         let cert = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
         let (cert, key) = (folder.write("cert", &cert.pem()), folder.write("key", &key.serialize_pem()));
-        Settings { tls: Some(TlsFiles { cert, key }), ..settings }
+        ServerSettings { tls: Some(TlsFiles { cert, key }), ..settings }
     });
     audited.server.reload();
     audited.folder.write("tokens", "nonsense\n");
@@ -200,14 +200,14 @@ fn reloads_are_told_right_and_wrong_ones() {
 
 #[test]
 fn a_file_that_was_moved_away_is_made_anew() {
-    let audited = Audited::start(|_, settings| settings);
+    let audited = AuditedServer::start(|_, settings| settings);
     let mut client = audited.client(Some(&audited.resetter));
     assert_eq!(client.ask(RESET), ":1");
     let moved = audited.folder.path("audit.1");
     fs::rename(audited.file(), &moved).unwrap();
     audited.server.reload();
     assert_eq!(client.ask(RESET), ":1");
-    let Audited { folder, server, .. } = audited;
+    let AuditedServer { folder, server, .. } = audited;
     server.stop();
     let (before, lines) = (read(&moved), read(&folder.path("audit")));
     let whats = |lines: &[Value]| lines.iter().map(|line| told(line)[0].to_owned()).collect::<Vec<_>>();
@@ -220,6 +220,6 @@ fn a_file_that_was_moved_away_is_made_anew() {
 fn a_file_that_cannot_be_written_is_no_start() {
     let folder = Folder::new();
     let path = folder.path("missing/audit");
-    let found = Server::start(Settings { audit: Some(AuditFile { path, keys: false }), ..settings() }).err();
+    let found = Server::start(ServerSettings { audit: Some(AuditFile { path, keys: false }), ..settings() }).err();
     assert!(matches!(found, Some(StartError::Audit(..))), "{found:?}");
 }

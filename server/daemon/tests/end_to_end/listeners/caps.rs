@@ -2,12 +2,12 @@
 
 use std::net::Ipv4Addr;
 
-use tollgate_daemon::{Limits, Server, Settings};
+use tollgate_daemon::{ConnectionLimits, Server, ServerSettings};
 
 use crate::listeners::support::{Client, TRIES, settings, start};
 
-fn limits(connections: usize, reserved: usize, connections_per_prefix: usize) -> Limits {
-    Limits { connections, reserved, connections_per_prefix, ..Limits::default() }
+fn limits(connections: usize, reserved: usize, connections_per_prefix: usize) -> ConnectionLimits {
+    ConnectionLimits { connections, reserved, connections_per_prefix, ..ConnectionLimits::default() }
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn all_have_so_many_and_some_are_kept_for_this_machine() {
 #[test]
 fn trusted_proxies_stand_for_many() {
     let trusted_proxies = vec![tollgate_daemon::trusted_proxy("127.0.0.7").unwrap()];
-    let server = Server::start(Settings { limits: limits(100, 0, 2), trusted_proxies, ..settings() }).unwrap();
+    let server = Server::start(ServerSettings { limits: limits(100, 0, 2), trusted_proxies, ..settings() }).unwrap();
     let addr = server.resp_addr().unwrap();
     let mut proxied: Vec<_> = (0..10).map(|_| Client::connect(7, addr)).collect();
     assert!(proxied.iter_mut().all(Client::is_served));
@@ -54,7 +54,7 @@ fn trusted_proxies_stand_for_many() {
 #[test]
 fn over_http_a_refusal_is_an_answer_of_http() {
     let http = Some((Ipv4Addr::LOCALHOST, 0).into());
-    let server = Server::start(Settings { http, limits: limits(1, 0, 1), ..settings() }).unwrap();
+    let server = Server::start(ServerSettings { http, limits: limits(1, 0, 1), ..settings() }).unwrap();
     let mut held = Client::connect(1, server.resp_addr().unwrap());
     assert!(held.is_served());
     let mut refused = Client::connect(1, server.http_addr().unwrap());
@@ -66,7 +66,7 @@ fn over_http_a_refusal_is_an_answer_of_http() {
 #[test]
 fn several_addresses_share_their_places() {
     let more_resp = vec![(Ipv4Addr::LOCALHOST, 0).into(), (Ipv4Addr::new(127, 0, 0, 5), 0).into()];
-    let server = Server::start(Settings { more_resp, limits: limits(3, 0, 9), ..settings() }).unwrap();
+    let server = Server::start(ServerSettings { more_resp, limits: limits(3, 0, 9), ..settings() }).unwrap();
     let addrs = server.resp_addrs();
     assert_eq!((addrs.len(), Some(addrs[0])), (3, server.resp_addr()));
     let mut clients: Vec<_> = addrs.iter().map(|addr| Client::connect(1, *addr)).collect();

@@ -3,14 +3,14 @@
 use std::io::Write;
 use std::time::Duration;
 
-use tollgate_daemon::{Limits, Server, Settings};
+use tollgate_daemon::{ConnectionLimits, Server, ServerSettings};
 
 use crate::listeners::support::{Client, command, connect, settings, start};
 
 #[test]
 fn what_came_before_the_end_is_answered() {
     for round in 0..20 {
-        let (server, addr) = start(Limits::default());
+        let (server, addr) = start(ConnectionLimits::default());
         let mut old: Vec<_> = (0..5).map(|_| Client::connect(1, addr)).collect();
         assert!(old.iter_mut().all(Client::is_served));
         // Connections that nobody has taken yet, too.
@@ -32,7 +32,7 @@ fn what_came_before_the_end_is_answered() {
 
 #[test]
 fn idle_connections_are_closed_and_new_ones_not_taken() {
-    let (server, addr) = start(Limits::default());
+    let (server, addr) = start(ConnectionLimits::default());
     let mut idle: Vec<_> = (0..10).map(|_| Client::connect(1, addr)).collect();
     assert!(idle.iter_mut().all(Client::is_served));
     // Half a command is nothing that came.
@@ -44,7 +44,7 @@ fn idle_connections_are_closed_and_new_ones_not_taken() {
 
 #[test]
 fn a_client_that_never_reads_does_not_keep_it_from_ending() {
-    let limits = Limits { stop: Duration::from_millis(50), ..Limits::default() };
+    let limits = ConnectionLimits { stop: Duration::from_millis(50), ..ConnectionLimits::default() };
     let (server, addr) = start(limits);
     let mut stuck = connect(1, addr);
     stuck.set_nonblocking(true).unwrap();
@@ -57,7 +57,7 @@ fn a_client_that_never_reads_does_not_keep_it_from_ending() {
 
 #[test]
 fn a_server_that_is_dropped_ends_too() {
-    let server = Server::start(Settings { threads: 1, ..settings() }).unwrap();
+    let server = Server::start(ServerSettings { threads: 1, ..settings() }).unwrap();
     let addr = server.resp_addr().unwrap();
     assert!(Client::connect(1, addr).is_served());
     drop(server);

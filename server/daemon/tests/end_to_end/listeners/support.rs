@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
-use tollgate_daemon::{Limits, Server, Settings};
+use tollgate_daemon::{ConnectionLimits, Server, ServerSettings};
 
 /// After this, a test that waits has found a mistake.
 const HANGS: Duration = Duration::from_secs(30);
@@ -17,12 +17,12 @@ const HANGS: Duration = Duration::from_secs(30);
 pub(crate) const TRIES: usize = 100_000;
 
 /// Settings for a test: two threads, the Redis protocol on a free port.
-pub(crate) fn settings() -> Settings {
-    Settings { resp: Some((Ipv4Addr::LOCALHOST, 0).into()), http: None, threads: 2, ..Settings::default() }
+pub(crate) fn settings() -> ServerSettings {
+    ServerSettings { resp: Some((Ipv4Addr::LOCALHOST, 0).into()), http: None, threads: 2, ..ServerSettings::default() }
 }
 
-pub(crate) fn start(limits: Limits) -> (Server, SocketAddr) {
-    let server = Server::start(Settings { limits, ..settings() }).unwrap();
+pub(crate) fn start(limits: ConnectionLimits) -> (Server, SocketAddr) {
+    let server = Server::start(ServerSettings { limits, ..settings() }).unwrap();
     let addr = server.resp_addr().unwrap();
     (server, addr)
 }
@@ -93,7 +93,7 @@ pub(crate) struct Folder(PathBuf);
 impl Folder {
     pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("tollgate-door-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = format!("tollgate-listeners-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).unwrap();
         Self(path)

@@ -10,7 +10,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
-use tollgate_daemon::{Limits, Server, Settings, StartError, TlsError, TlsFiles};
+use tollgate_daemon::{ConnectionLimits, Server, ServerSettings, StartError, TlsError, TlsFiles};
 
 use crate::listeners::support::{Client, Folder, TRIES, connect, settings};
 
@@ -30,8 +30,8 @@ fn files(folder: &Folder, identity: &Identity) -> TlsFiles {
     TlsFiles { cert: folder.write("cert.pem", &identity.cert), key: folder.write("key.pem", &identity.key) }
 }
 
-fn start(folder: &Folder, identity: &Identity, limits: Limits) -> (Server, SocketAddr) {
-    let server = Server::start(Settings { tls: Some(files(folder, identity)), limits, ..settings() }).unwrap();
+fn start(folder: &Folder, identity: &Identity, limits: ConnectionLimits) -> (Server, SocketAddr) {
+    let server = Server::start(ServerSettings { tls: Some(files(folder, identity)), limits, ..settings() }).unwrap();
     let addr = server.resp_addr().unwrap();
     (server, addr)
 }
@@ -61,7 +61,7 @@ fn is_served(addr: SocketAddr, trusted: &Identity) -> bool {
 #[test]
 fn commands_are_answered_over_tls_of_either_version() {
     let (folder, identity) = (Folder::new(), identity());
-    let (server, addr) = start(&folder, &identity, Limits::default());
+    let (server, addr) = start(&folder, &identity, ConnectionLimits::default());
     for version in [&TLS12, &TLS13] {
         let mut client = client(addr, &identity, &[version]);
         assert!(client.is_served());
@@ -78,7 +78,7 @@ fn commands_are_answered_over_tls_of_either_version() {
 #[test]
 fn who_speaks_no_tls_is_not_served() {
     let (folder, identity) = (Folder::new(), identity());
-    let (_server, addr) = start(&folder, &identity, Limits::default());
+    let (_server, addr) = start(&folder, &identity, ConnectionLimits::default());
     assert!(!Client::connect(1, addr).is_served());
     assert!(is_served(addr, &identity));
 }
@@ -86,7 +86,7 @@ fn who_speaks_no_tls_is_not_served() {
 #[test]
 fn a_new_certificate_is_taken_on_request_and_a_wrong_one_is_not() {
     let (folder, old, new) = (Folder::new(), identity(), identity());
-    let (server, addr) = start(&folder, &old, Limits::default());
+    let (server, addr) = start(&folder, &old, ConnectionLimits::default());
     let mut before = client(addr, &old, &[&TLS13]);
     assert!(before.is_served() && !is_served(addr, &new));
     // The certificate without its key, then nonsense, then nothing.
@@ -108,7 +108,7 @@ fn a_new_certificate_is_taken_on_request_and_a_wrong_one_is_not() {
 #[test]
 fn files_that_change_are_noticed() {
     let (folder, old, new) = (Folder::new(), identity(), identity());
-    let limits = Limits { tls_watch: Duration::from_millis(1), ..Limits::default() };
+    let limits = ConnectionLimits { tls_watch: Duration::from_millis(1), ..ConnectionLimits::default() };
     let (_server, addr) = start(&folder, &old, limits);
     assert!(is_served(addr, &old));
     files(&folder, &new);
@@ -119,7 +119,12 @@ fn files_that_change_are_noticed() {
 #[test]
 fn a_handshake_that_does_not_end_takes_a_place_and_loses_it() {
     let (folder, identity) = (Folder::new(), identity());
-    let limits = Limits { connections: 2, reserved: 0, handshake: Duration::from_millis(50), ..Limits::default() };
+    let limits = ConnectionLimits {
+        connections: 2,
+        reserved: 0,
+        handshake: Duration::from_millis(50),
+        ..ConnectionLimits::default()
+    };
     let (_server, addr) = start(&folder, &identity, limits);
     let mut silent = connect(1, addr);
     let mut slow = connect(1, addr);
@@ -136,7 +141,7 @@ fn a_handshake_that_does_not_end_takes_a_place_and_loses_it() {
 #[test]
 fn half_open_handshakes_count_as_connections() {
     let (folder, identity) = (Folder::new(), identity());
-    let limits = Limits { connections_per_prefix: 2, ..Limits::default() };
+    let limits = ConnectionLimits { connections_per_prefix: 2, ..ConnectionLimits::default() };
     let (server, addr) = start(&folder, &identity, limits);
     let held = [connect(2, addr), connect(2, addr)];
     let mut refused = connect(2, addr);
@@ -150,7 +155,7 @@ fn half_open_handshakes_count_as_connections() {
 #[test]
 fn a_server_does_not_start_with_a_wrong_certificate() {
     let (folder, one, other) = (Folder::new(), identity(), identity());
-    let start = |tls: TlsFiles| match Server::start(Settings { tls: Some(tls), ..settings() }) {
+    let start = |tls: TlsFiles| match Server::start(ServerSettings { tls: Some(tls), ..settings() }) {
         Err(StartError::Tls(error)) => error,
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("it started"),

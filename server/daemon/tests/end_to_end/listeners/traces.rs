@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
-use tollgate_daemon::{Collector, Server, Settings, StartError};
+use tollgate_daemon::{Collector, Server, ServerSettings, StartError};
 
 use crate::listeners::support::{Client, settings};
 
@@ -48,7 +48,7 @@ fn collector() -> (SocketAddr, Receiver<Vec<Span>>) {
 fn start(addr: SocketAddr, one_of: u64) -> Server {
     let traces = Some(Collector { endpoint: format!("http://{addr}"), one_of });
     let http = Some((Ipv4Addr::LOCALHOST, 0).into());
-    Server::start(Settings { traces, http, threads: 1, ..settings() }).unwrap()
+    Server::start(ServerSettings { traces, http, threads: 1, ..settings() }).unwrap()
 }
 
 /// All spans of a server, which ends for it.
@@ -163,6 +163,6 @@ fn without_a_collector_requests_are_answered_as_ever() {
     }
     server.stop();
     let traces = Some(Collector { endpoint: "https://127.0.0.1".to_owned(), one_of: 1 });
-    let found = Server::start(Settings { traces, ..settings() }).err();
+    let found = Server::start(ServerSettings { traces, ..settings() }).err();
     assert!(matches!(found, Some(StartError::Traces(_))), "{found:?}");
 }

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use tollgate_daemon::Server;
+use tollgate_random::Rng;
 
-use crate::stock::wire::{Ended, Reply, ask, command, start};
+use crate::stock::wire::{ConnectionEnd, Reply, ask, command, start};
 
 /// Whether our reply is the other: the same, an error that says more, or a greeting of another server.
 fn agrees(ours: &Reply, theirs: &Reply) -> bool {
@@ -84,13 +85,9 @@ fn every_command_that_both_know_is_answered_alike() {
 #[test]
 fn random_conversations_are_answered_alike() {
     let (ours, theirs) = (start(), tollgate_kit::Server::start().unwrap());
-    let mut seed = 5u64;
-    let mut next = |end: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % end
-    };
+    let mut rng = Rng::new(5);
     for _ in 0..2_000 {
-        let commands: Vec<&str> = (0..=next(12)).map(|_| BOTH[next(BOTH.len())]).collect();
+        let commands: Vec<&str> = (0..=rng.below(12)).map(|_| rng.pick(BOTH)).collect();
         compare(ours.resp_addr().unwrap(), theirs.addr(), &commands);
     }
 }
@@ -98,7 +95,7 @@ fn random_conversations_are_answered_alike() {
 /// What a server answers to a pipeline.
 fn said(server: &Server, commands: &[&[&str]]) -> Vec<Reply> {
     let pipeline: Vec<u8> = commands.iter().flat_map(|words| command(words)).collect();
-    let Ended { replies, closed } = ask(server.resp_addr().unwrap(), &[&pipeline]);
+    let ConnectionEnd { replies, closed } = ask(server.resp_addr().unwrap(), &[&pipeline]);
     assert!(!closed);
     replies
 }

@@ -4,11 +4,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use tollgate_daemon::{Server, Settings};
+use tollgate_daemon::{Server, ServerSettings};
 
 /// A server on a free port.
 pub(crate) fn start() -> Server {
-    let settings = Settings { resp: Some(([127, 0, 0, 1], 0).into()), http: None, threads: 1, ..Settings::default() };
+    let settings =
+        ServerSettings { resp: Some(([127, 0, 0, 1], 0).into()), http: None, threads: 1, ..ServerSettings::default() };
     Server::start(settings).expect("a free port")
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn command(words: &[&str]) -> Vec<u8> {
 
 /// How a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct ConnectionEnd {
     /// What was answered.
     pub(crate) replies: Vec<Reply>,
     /// Whether the server hung up.
@@ -93,7 +94,7 @@ pub(crate) struct Ended {
 const LAST: &str = "the last word";
 
 /// Sends pieces one by one, then a word to see whether the server still listens.
-pub(crate) fn ask(addr: SocketAddr, pieces: &[&[u8]]) -> Ended {
+pub(crate) fn ask(addr: SocketAddr, pieces: &[&[u8]]) -> ConnectionEnd {
     let last = command(&["ECHO", LAST]);
     let (mut stream, mut bytes) = (connect(addr), Vec::new());
     // What was closed before all was sent was closed.
@@ -107,7 +108,7 @@ pub(crate) fn ask(addr: SocketAddr, pieces: &[&[u8]]) -> Ended {
     if !closed {
         bytes.truncate(bytes.len() - end.len());
     }
-    Ended { replies: replies(&bytes), closed }
+    ConnectionEnd { replies: replies(&bytes), closed }
 }
 
 /// Sends bytes that may be a part of a command, says that there is no more, and reads to the end.

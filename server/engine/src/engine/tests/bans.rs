@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use tollgate_config::Ban;
 use tollgate_kernel::{Micros, Timestamp, Wait};
+use tollgate_random::Rng;
 
-use super::{Numbers, START, tested, tested_with};
+use super::{START, tested, tested_with};
 use crate::persist::Note;
-use crate::policies::{Bans, NoRoom};
-use crate::{Recovered, Rule};
+use crate::policies::{BanCapacityError, Bans};
+use crate::{DecidingRule, RecoveredState};
 
 const SECOND: u64 = 1_000_000;
 
@@ -80,36 +81,36 @@ async fn bans_begin_grow_stop_growing_and_are_forgotten_as_the_model_says() {
             keys: HashMap::new(),
             begun: 0,
         };
-        let (mut numbers, mut now, mut levels) = (Numbers(seed), START, 0);
+        let (mut rng, mut now, mut levels) = (Rng::new(seed), START, 0);
         for step in 0..20_000 {
             // Mostly close together; sometimes just at or before the end of a ban, sometimes after a long pause.
-            now += match numbers.below(40) {
-                0 => most * SECOND + numbers.below(2),
+            now += match rng.below(40) {
+                0 => most * SECOND + rng.below(2),
                 1..=3 => model.keys.values().map(|key| key.until).filter(|end| *end > now).min().unwrap_or(now) - now,
-                4..=10 => numbers.below(2 * SECOND),
+                4..=10 => rng.below(2 * SECOND),
                 11..=20 => 1,
-                _ => numbers.below(SECOND / 4),
+                _ => rng.below(SECOND / 4),
             };
             tested.clock.set(Timestamp::new(now).unwrap());
-            let key = format!("k{}", numbers.below(3));
-            if numbers.below(300) == 0 {
+            let key = format!("k{}", rng.below(3));
+            if rng.one_in(300) {
                 tested.reset("login", &key).await;
                 model.keys.remove(&key);
                 continue;
             }
-            let looks = numbers.below(10) == 0;
+            let looks = rng.one_in(10);
             let verdict = match looks {
                 true => tested.peek("login", &key).await,
                 false => tested.check("login", &key).await,
             };
             if looks {
                 let left = model.keys.get(&key).and_then(|key| key.until.checked_sub(now)).filter(|left| *left > 0);
-                assert_eq!(verdict.rule == Rule::Ban, left.is_some(), "{seed} {step}");
+                assert_eq!(verdict.rule == DecidingRule::Ban, left.is_some(), "{seed} {step}");
                 continue;
             }
             let (allowed, by_ban, wait) = model.check(&key, now);
             assert_eq!(verdict.decision.allowed, allowed, "{seed} {step}");
-            assert_eq!(verdict.rule, if by_ban { Rule::Ban } else { Rule::Policy }, "{seed} {step}");
+            assert_eq!(verdict.rule, if by_ban { DecidingRule::Ban } else { DecidingRule::Policy }, "{seed} {step}");
             let decision = verdict.decision;
             assert_eq!(decision.retry_after, Wait::After(Micros::new(wait)), "{seed} {step}");
             if by_ban {
@@ -130,17 +131,17 @@ async fn the_twentieth_refusal_within_a_minute_brings_the_ban() {
     let tested = tested("policies: {login: {limit: 1/min, ban: 10min after 20/min refusals}}");
     tested.check("login", "a").await;
     for number in 1..=20 {
-        assert_eq!(tested.peek("login", "a").await.rule, Rule::Policy, "{number}");
+        assert_eq!(tested.peek("login", "a").await.rule, DecidingRule::Policy, "{number}");
         let verdict = tested.check("login", "a").await;
-        assert_eq!(verdict.rule, Rule::Policy, "{number}");
+        assert_eq!(verdict.rule, DecidingRule::Policy, "{number}");
         // The refusal that begins the ban already reports its wait.
         let seconds = if number == 20 { 600 } else { 60 };
         assert_eq!(verdict.decision.retry_after, Wait::After(Micros::from_secs(seconds)), "{number}");
     }
     let verdict = tested.check("login", "a").await;
-    assert_eq!((verdict.rule, verdict.decision.retry_after), (Rule::Ban, Wait::After(Micros::from_secs(600))));
+    assert_eq!((verdict.rule, verdict.decision.retry_after), (DecidingRule::Ban, Wait::After(Micros::from_secs(600))));
     // Neither the key under another policy, nor another key.
-    assert_eq!(tested.check("login", "b").await.rule, Rule::Policy);
+    assert_eq!(tested.check("login", "b").await.rule, DecidingRule::Policy);
     tested.clock.advance(Micros::from_secs(600));
     assert!(tested.check("login", "a").await.decision.allowed, "as it was told");
     tested.reset("login", "a").await;
@@ -154,7 +155,7 @@ async fn a_ban_that_ends_before_the_limit_has_room_says_how_long_to_wait_for_bot
         tested.check("login", "a").await;
     }
     let verdict = tested.check("login", "a").await;
-    assert_eq!((verdict.rule, verdict.decision.retry_after), (Rule::Ban, Wait::After(Micros::from_secs(60))));
+    assert_eq!((verdict.rule, verdict.decision.retry_after), (DecidingRule::Ban, Wait::After(Micros::from_secs(60))));
     tested.clock.advance(Micros::from_secs(60));
     assert!(tested.check("login", "a").await.decision.allowed);
 }
@@ -166,17 +167,17 @@ async fn refusals_by_lists_and_bans_and_in_shadow_bring_no_ban() {
          ban: 10s after 2/min refusals}\n",
     );
     for _ in 0..9 {
-        assert_eq!(tested.check("login", "d").await.rule, Rule::Deny);
-        assert_ne!(tested.check("shown", "s").await.rule, Rule::Ban);
+        assert_eq!(tested.check("login", "d").await.rule, DecidingRule::Deny);
+        assert_ne!(tested.check("shown", "s").await.rule, DecidingRule::Ban);
     }
     // The refusals that began it, and none of those by it.
     for _ in 0..9 {
         tested.check("login", "a").await;
     }
     tested.clock.advance(Micros::from_secs(60));
-    assert_eq!(tested.check("login", "a").await.rule, Rule::Policy, "a second refusal is needed again");
-    assert_eq!(tested.check("login", "a").await.rule, Rule::Policy);
-    assert_eq!(tested.check("login", "a").await.rule, Rule::Ban);
+    assert_eq!(tested.check("login", "a").await.rule, DecidingRule::Policy, "a second refusal is needed again");
+    assert_eq!(tested.check("login", "a").await.rule, DecidingRule::Policy);
+    assert_eq!(tested.check("login", "a").await.rule, DecidingRule::Ban);
     assert_eq!(tested.metric("tollgate_banned_keys"), 1.);
 }
 
@@ -195,10 +196,10 @@ async fn what_was_kept_over_a_restart_holds() {
     let ban = |key: &str, level| Note::Ban { policy: "login".into(), key: key.into(), until, level };
     let bans = vec![ban("a", 2), ban("b", 1), Note::Generation { number: 7 }, ban("b", 0)];
     let yaml = "policies: {login: {limit: 1/s, ban: \"10s after 1/min refusals, up to 1h\"}}";
-    let tested = tested_with(yaml, Recovered { bans, generation: 7 });
+    let tested = tested_with(yaml, RecoveredState { bans, generation: 7 });
     assert_eq!(tested.engine.generation().number, 8);
     assert_eq!(tested.check("login", "a").await.decision.retry_after, Wait::After(Micros::from_secs(30)));
-    assert_eq!(tested.check("login", "b").await.rule, Rule::Policy);
+    assert_eq!(tested.check("login", "b").await.rule, DecidingRule::Policy);
     tested.clock.advance(Micros::from_secs(30));
     tested.check("login", "a").await;
     tested.check("login", "a").await;
@@ -219,13 +220,15 @@ fn a_ban_that_holds_is_never_forgotten_for_others() {
     }
     let full = bans.bytes();
     assert!((9_000..=10_000).contains(&full), "{full}");
-    assert!((0..100_000u32).all(|key| bans.begin("api", &key.to_be_bytes(), &ban(2_000), at(999)) == Err(NoRoom)));
+    assert!(
+        (0..100_000u32).all(|key| bans.begin("api", &key.to_be_bytes(), &ban(2_000), at(999)) == Err(BanCapacityError))
+    );
     assert_eq!((bans.banned(at(999)), bans.without_room(), bans.bytes()), (begun, 100_001, full));
     assert!(bans.get("login", b"first").is_some());
     // A ban that has ended makes room for another, and is the first to be dropped.
     bans.begin("api", b"next", &ban(2_000), at(1_000)).unwrap().unwrap();
     assert_eq!((bans.get("login", b"first"), bans.banned(at(1_000))), (None, begun));
-    assert_eq!(bans.begin("api", b"other", &ban(2_000), at(1_000)), Err(NoRoom));
+    assert_eq!(bans.begin("api", b"other", &ban(2_000), at(1_000)), Err(BanCapacityError));
     // A lifted ban makes room too, and the next ban of a key needs none.
     assert!(bans.lift("api", b"next"));
     bans.begin("api", b"other", &ban(2_000), at(1_000)).unwrap().unwrap();
@@ -264,9 +267,12 @@ async fn a_ban_by_a_clock_that_was_ahead_lasts_no_longer_than_the_longest() {
     assert_eq!(tested.peek("login", "a").await.decision.retry_after, Wait::After(Micros::new(DAY)));
     tested.clock.set(Timestamp::new(START + 60 * SECOND).unwrap());
     let banned = tested.check("login", "a").await;
-    assert_eq!((banned.rule, banned.decision.retry_after), (Rule::Ban, Wait::After(Micros::new(DAY - 60 * SECOND))));
+    assert_eq!(
+        (banned.rule, banned.decision.retry_after),
+        (DecidingRule::Ban, Wait::After(Micros::new(DAY - 60 * SECOND)))
+    );
     tested.clock.set(Timestamp::new(START + DAY).unwrap());
-    assert_eq!(tested.check("login", "a").await.rule, Rule::Policy);
+    assert_eq!(tested.check("login", "a").await.rule, DecidingRule::Policy);
 }
 
 #[tokio::test]
@@ -275,7 +281,7 @@ async fn a_ban_that_was_kept_from_a_clock_ahead_is_corrected_at_the_start() {
     let until = Timestamp::new(START + 2 * DAY + 600 * SECOND).unwrap();
     let bans = vec![Note::Ban { policy: "login".into(), key: b"a".to_vec(), until, level: 1 }];
     let yaml = "policies: {login: {limit: 1/s, ban: \"10min after 1/min refusals, up to 1d\"}}";
-    let tested = tested_with(yaml, Recovered { bans, generation: 1 });
+    let tested = tested_with(yaml, RecoveredState { bans, generation: 1 });
     // No request came for it meanwhile.
     tested.clock.advance(Micros::new(DAY - SECOND));
     assert_eq!(tested.check("login", "a").await.decision.retry_after, Wait::After(Micros::new(SECOND)));

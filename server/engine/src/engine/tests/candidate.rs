@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use tollgate_kernel::{Cost, KeyState, Micros, Policy, Request, Timestamp};
+use tollgate_random::Rng;
 
-use super::{Numbers, START, config, tested};
+use super::{START, config, mode, tested};
 use crate::Flips;
 
 /// Replays requests through the two policies, as `tollgate replay` does.
@@ -36,22 +37,22 @@ async fn flips_are_those_of_two_kernels_on_the_same_requests() {
         (6, "4/10s", "4/10s"),
     ] {
         let tested = tested(&format!("policies: {{api: {{limit: \"{live}\", candidate: \"{tried}\"}}}}"));
-        let (mut numbers, mut requests) = (Numbers(seed), Vec::new());
+        let (mut rng, mut requests) = (Rng::new(seed), Vec::new());
         let mut now = START;
         for _ in 0..3_000 {
-            now += [0, 1, 1_000, 700_000, 5_000_000][numbers.below(5) as usize];
+            now += rng.pick(&[0, 1, 1_000, 700_000, 5_000_000]);
             tested.clock.set(Timestamp::new(now).unwrap());
-            let key = format!("k{}", numbers.below(7));
-            let cost = Cost::new(numbers.below(4)).unwrap();
-            let request = Request { mode: numbers.mode(), ..Request::cost(cost) };
-            if numbers.below(10) == 0 {
+            let key = format!("k{}", rng.below(7));
+            let cost = Cost::new(rng.below(4)).unwrap();
+            let request = Request { mode: mode(&mut rng), ..Request::cost(cost) };
+            if rng.one_in(10) {
                 // A peek does not reach a candidate.
                 tested.ask("api", &key, request.peek()).await;
                 continue;
             }
             requests.push((now, key.clone(), request));
             // One by one, or several of the same kind in one call.
-            if numbers.below(3) == 0 {
+            if rng.one_in(3) {
                 let known = tested.engine.policy(b"api", None).unwrap();
                 let keys = [key.as_bytes(), b"other", key.as_bytes()];
                 tested.engine.check_many(&known, &keys, &request, &mut Vec::new()).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tollgate_kernel::Micros;
 
 use super::{config, tested};
-use crate::{Adopted, Rule};
+use crate::{AdoptionOutcome, DecidingRule};
 
 #[tokio::test]
 async fn a_policy_that_stays_keeps_everything_and_one_that_goes_is_unknown() {
@@ -17,8 +17,8 @@ async fn a_policy_that_stays_keeps_everything_and_one_that_goes_is_unknown() {
         tested.check(policy, "k").await;
     }
     let next = config("policies: {a: 5/min, b: {limit: 6/min, ban: 1h after 1/min refusals}, d: 7/min}");
-    assert_eq!(tested.engine.adopt(next.clone()).unwrap(), Adopted::As(2));
-    assert_eq!(tested.engine.adopt(next).unwrap(), Adopted::Unchanged);
+    assert_eq!(tested.engine.adopt(next.clone()).unwrap(), AdoptionOutcome::As(2));
+    assert_eq!(tested.engine.adopt(next).unwrap(), AdoptionOutcome::Unchanged);
     assert_eq!(tested.engine.generation().number, 2);
     let second = tested.engine.policy(b"a", None).unwrap();
     assert_eq!((first.generation, second.generation), (1, 2));
@@ -28,10 +28,10 @@ async fn a_policy_that_stays_keeps_everything_and_one_that_goes_is_unknown() {
     tested.engine.check_many(&first, &[b"k"], &tollgate_kernel::Request::ONE, &mut decisions).await.unwrap();
     assert!(!decisions[0].allowed);
     assert_eq!(tested.metric(r#"tollgate_decisions_total{policy="a",decision="denied"}"#), 2.);
-    assert_eq!(tested.check("b", "k").await.rule, Rule::Ban, "a ban outlives a change of the limit");
+    assert_eq!(tested.check("b", "k").await.rule, DecidingRule::Ban, "a ban outlives a change of the limit");
     assert_eq!(tested.check("d", "k").await.decision.remaining, 6);
-    let said = tested.engine.policy(b"c", None).unwrap_err().text;
-    assert!(said.contains("or a name (a, b, d), found \"c\""), "{said}");
+    let error = tested.engine.policy(b"c", None).unwrap_err().text;
+    assert!(error.contains("or a name (a, b, d), found \"c\""), "{error}");
     // Bare text belongs to no generation.
     let bare = tested.engine.policy(b"5/min", None).unwrap();
     assert_eq!(bare.generation, 0);
@@ -46,30 +46,30 @@ async fn what_cannot_be_used_changes_nothing() {
     let tested = tested("policies: {a: 5/min}");
     let mut twice = config("policies: {a: 6/min, b: 1/s}");
     twice.policies.push(Arc::clone(&twice.policies[0]));
-    let said = tested.engine.adopt(twice).unwrap_err().to_string();
-    assert!(said.contains("policies.a: expected a name of its own"), "{said}");
+    let error = tested.engine.adopt(twice).unwrap_err().to_string();
+    assert!(error.contains("policies.a: expected a name of its own"), "{error}");
     let mut beside = config("policies: {a: 6/min}");
     let named = beside.policies[0].policy.clone().with_name("a--refusals").unwrap();
-    beside.policies.push(Arc::new(tollgate_config::Entry::new(named)));
+    beside.policies.push(Arc::new(tollgate_config::PolicyEntry::new(named)));
     assert!(tested.engine.adopt(beside).unwrap_err().to_string().contains("without --"));
     assert_eq!(tested.engine.generation().number, 1);
     assert_eq!(tested.check("a", "k").await.decision.remaining, 4);
     // The name of a policy with rules is exclusive.
     tested.engine.adopt(config("policies: {a: {limit: 5/min, deny: [x]}}")).unwrap();
-    let said = tested.engine.policy(b"a", Some(b"other")).unwrap_err().text;
-    assert!(said.contains("NAME: expected none beside a"), "{said}");
+    let error = tested.engine.policy(b"a", Some(b"other")).unwrap_err().text;
+    assert!(error.contains("NAME: expected none beside a"), "{error}");
 }
 
 /// Stops threads when it is dropped.
-struct Stops<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Stops<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// R27 within the process: threads check while generations change, a tenth of them invalid.
+/// Threads check while generations change, a tenth of them invalid.
 #[test]
 fn a_thousand_reloads_lose_nothing_and_give_nothing_away() {
     const RELOADS: u64 = 1_000;
@@ -122,7 +122,7 @@ fn a_thousand_reloads_lose_nothing_and_give_nothing_away() {
             })
             .collect();
         // Also if an assertion below fails.
-        let _stops = Stops(&stop);
+        let _stops = StopOnDrop(&stop);
         let mut right = 0;
         for number in 0..RELOADS {
             let before = tested.engine.generation().number;
@@ -135,7 +135,7 @@ fn a_thousand_reloads_lose_nothing_and_give_nothing_away() {
             }
             let count = [200, 300][(right % 2) as usize];
             right += 1;
-            assert_eq!(tested.engine.adopt(yaml(count, number % 3)).unwrap(), Adopted::As(before + 1));
+            assert_eq!(tested.engine.adopt(yaml(count, number % 3)).unwrap(), AdoptionOutcome::As(before + 1));
         }
         tested.engine.adopt(yaml(300, 5)).unwrap();
         assert_eq!(tested.engine.generation().number, 1 + right + 1);

@@ -3,7 +3,7 @@
 use tollgate_kernel::{Micros, Mode, Request, Timestamp, Wait};
 
 use super::{START, tested};
-use crate::Rule;
+use crate::DecidingRule;
 
 #[tokio::test]
 async fn an_allowed_key_passes_uncharged_and_sees_how_the_limits_stand() {
@@ -12,7 +12,10 @@ async fn an_allowed_key_passes_uncharged_and_sees_how_the_limits_stand() {
         for _ in 0..9 {
             let verdict = tested.check_cost("login", key, 3).await;
             let decision = verdict.decision;
-            assert_eq!((verdict.rule, decision.allowed, decision.granted, decision.charged), (Rule::Allow, true, 3, 0));
+            assert_eq!(
+                (verdict.rule, decision.allowed, decision.granted, decision.charged),
+                (DecidingRule::Allow, true, 3, 0)
+            );
             assert_eq!((decision.remaining, decision.retry_after, decision.limited_by), (5, Wait::NONE, None));
             assert_eq!(verdict.details.len(), 1);
         }
@@ -20,7 +23,7 @@ async fn an_allowed_key_passes_uncharged_and_sees_how_the_limits_stand() {
         let verdict = tested.check_cost("login", key, 99).await;
         assert_eq!((verdict.decision.allowed, verdict.decision.granted), (true, 99));
     }
-    assert_eq!(tested.check("login", "10.0.1.7").await.rule, Rule::Policy);
+    assert_eq!(tested.check("login", "10.0.1.7").await.rule, DecidingRule::Policy);
     assert_eq!(tested.metric(r#"tollgate_rule_decisions_total{policy="login",rule="allow"}"#), 20.);
     assert_eq!(tested.metric(r#"tollgate_decisions_total{policy="login",decision="allowed"}"#), 21.);
 }
@@ -31,7 +34,10 @@ async fn a_denied_key_is_refused_for_ever_and_charged_nothing() {
     for request in [Request::ONE, Request::ONE.peek(), Request::ONE.mode(Mode::Uniform)] {
         let verdict = tested.ask("login", "tor:1", request).await;
         let decision = verdict.decision;
-        assert_eq!((verdict.rule, decision.allowed, decision.granted, decision.charged), (Rule::Deny, false, 0, 0));
+        assert_eq!(
+            (verdict.rule, decision.allowed, decision.granted, decision.charged),
+            (DecidingRule::Deny, false, 0, 0)
+        );
         assert_eq!((decision.remaining, decision.retry_after, decision.limited_by), (0, Wait::Never, None));
         assert_eq!((decision.reset_after, decision.at.get()), (Micros::ZERO, START));
         // The limits are as if the key had never been used.
@@ -47,18 +53,18 @@ async fn allow_goes_before_deny_before_override_before_policy() {
          deny: [vip:1, vip:2]\n    overrides: [{key: \"vip:*\", limit: 100/min}]\n  other: 7/min\n",
     );
     for (policy, key, rule, remaining) in [
-        ("login", "monitoring", Rule::Allow, 5),
-        ("login", "bad:1", Rule::Deny, 0),
-        ("login", "bad:but-ours", Rule::Allow, 5),
+        ("login", "monitoring", DecidingRule::Allow, 5),
+        ("login", "bad:1", DecidingRule::Deny, 0),
+        ("login", "bad:but-ours", DecidingRule::Allow, 5),
         // A key in both lists, with an override: the limits of the override are reported.
-        ("login", "vip:1", Rule::Allow, 100),
-        ("login", "vip:2", Rule::Deny, 0),
-        ("login", "vip:3", Rule::Override, 99),
-        ("login", "user:1", Rule::Policy, 4),
-        ("other", "monitoring", Rule::Allow, 7),
-        ("other", "bad:1", Rule::Deny, 0),
-        ("other", "bad:but-ours", Rule::Deny, 0),
-        ("other", "vip:2", Rule::Policy, 6),
+        ("login", "vip:1", DecidingRule::Allow, 100),
+        ("login", "vip:2", DecidingRule::Deny, 0),
+        ("login", "vip:3", DecidingRule::Override, 99),
+        ("login", "user:1", DecidingRule::Policy, 4),
+        ("other", "monitoring", DecidingRule::Allow, 7),
+        ("other", "bad:1", DecidingRule::Deny, 0),
+        ("other", "bad:but-ours", DecidingRule::Deny, 0),
+        ("other", "vip:2", DecidingRule::Policy, 6),
     ] {
         let verdict = tested.check(policy, key).await;
         assert_eq!((verdict.rule, verdict.decision.remaining), (rule, remaining), "{policy} {key}");
@@ -100,7 +106,7 @@ async fn what_was_consumed_counts_on_under_an_override() {
     let other = super::tested("policies: {login: {limit: 5/min, overrides: [{key: vip, limit: \"8/min, 9/h\"}]}}");
     other.check_cost("login", "vip", 8).await;
     let refused = other.check("login", "vip").await;
-    assert_eq!((refused.rule, refused.decision.limited_by), (Rule::Override, Some(0)));
+    assert_eq!((refused.rule, refused.decision.limited_by), (DecidingRule::Override, Some(0)));
     assert_eq!(other.metric(r#"tollgate_denied_total{policy="login",limit="override"}"#), 1.);
     other.reset("login", "vip").await;
     assert_eq!(other.peek("login", "vip").await.decision.remaining, 8, "a reset forgets it under both");
@@ -112,23 +118,26 @@ async fn shadow_decides_charges_and_refuses_nobody() {
     let tested = tested("policies: {login: {limit: 2/min, shadow: true, deny: [bad]}}");
     for (number, remaining) in [(1, 1), (2, 0)] {
         let verdict = tested.check("login", "a").await;
-        assert_eq!((verdict.rule, verdict.decision.remaining), (Rule::Policy, remaining), "{number}");
+        assert_eq!((verdict.rule, verdict.decision.remaining), (DecidingRule::Policy, remaining), "{number}");
     }
     let verdict = tested.check_cost("login", "a", 3).await;
     let decision = verdict.decision;
-    assert_eq!((verdict.rule, decision.allowed, decision.granted, decision.charged), (Rule::Shadow, true, 3, 0));
+    assert_eq!(
+        (verdict.rule, decision.allowed, decision.granted, decision.charged),
+        (DecidingRule::Shadow, true, 3, 0)
+    );
     assert_eq!((decision.retry_after, decision.limited_by, decision.remaining), (Wait::NONE, Some(0), 0));
     // Nary: a partial grant becomes a full one.
     tested.clock.advance(Micros::from_secs(60));
     let three = Request { mode: Some(Mode::Nary), ..Request::cost(tollgate_kernel::Cost::new(3).unwrap()) };
     let verdict = tested.ask("login", "a", three).await;
-    assert_eq!((verdict.rule, verdict.decision.granted, verdict.decision.charged), (Rule::Shadow, 3, 2));
+    assert_eq!((verdict.rule, verdict.decision.granted, verdict.decision.charged), (DecidingRule::Shadow, 3, 2));
     // Uniform charges what it refuses, in shadow mode too.
     let verdict = tested.ask("login", "b", Request { mode: Some(Mode::Uniform), ..three }).await;
-    assert_eq!((verdict.rule, verdict.decision.charged, verdict.decision.allowed), (Rule::Shadow, 3, true));
+    assert_eq!((verdict.rule, verdict.decision.charged, verdict.decision.allowed), (DecidingRule::Shadow, 3, true));
     // A list that refuses is shadowed in the same way as the limits.
     let verdict = tested.check("login", "bad").await;
-    assert_eq!((verdict.rule, verdict.decision.allowed, verdict.decision.charged), (Rule::Shadow, true, 0));
+    assert_eq!((verdict.rule, verdict.decision.allowed, verdict.decision.charged), (DecidingRule::Shadow, true, 0));
     assert_eq!(tested.metric(r#"tollgate_rule_decisions_total{policy="login",rule="shadow"}"#), 4.);
     assert_eq!(tested.metric(r#"tollgate_decisions_total{policy="login",decision="denied"}"#), 0.);
     assert_eq!(tested.metric(r#"tollgate_denied_total{policy="login",limit="2/min"}"#), 3.);
@@ -139,7 +148,7 @@ async fn ten_thousand_keys_of_a_list_are_found() {
     let keys: Vec<String> = (0..10_000).map(|number| format!("k{number}")).collect();
     let tested = tested(&format!("policies: {{login: {{limit: 5/min, deny: [{}]}}}}", keys.join(", ")));
     for key in ["k0", "k4711", "k9999"] {
-        assert_eq!(tested.check("login", key).await.rule, Rule::Deny);
+        assert_eq!(tested.check("login", key).await.rule, DecidingRule::Deny);
     }
-    assert_eq!(tested.check("login", "k10000").await.rule, Rule::Policy);
+    assert_eq!(tested.check("login", "k10000").await.rule, DecidingRule::Policy);
 }

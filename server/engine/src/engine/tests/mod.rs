@@ -6,80 +6,85 @@
 //! | `bans.rs` | bans against a model of them |
 //! | `candidate.rs` | flips against two kernels |
 //! | `together.rs` | several keys, all or none |
+//! | `keys.rs` | the keys of the other conventions: every change is in the journal |
 //! | `changes.rs` | from one generation to the next: consumption, counters and visibility |
 
 mod bans;
 mod candidate;
 mod changes;
+mod keys;
 mod lists;
 mod together;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_config::{Config, Format};
+use tollgate_config::{Config, ConfigFormat};
 use tollgate_kernel::{Cost, Mode, Request, Timestamp};
-use tollgate_memory::{MIN_CAP, Manual, Memory};
+use tollgate_memory::{MIN_CAP, ManualClock, Memory};
+use tollgate_random::Rng;
 
 use crate::counts::{FLIPS, RULES};
-use crate::{Answer, Ask, Engine, Home, Part, Question, Recovered, Tells, Verdict};
-use tollgate_keyspace::Keys;
-use tollgate_telemetry::log::Log;
+use crate::{
+    DetailLevel, Engine, EngineAnswer, EngineCheck, EngineQuestion, EngineVerdict, Home, QuestionPart, RecoveredState,
+};
+use tollgate_keyspace::Keyspace;
+use tollgate_telemetry::log::ServerLog;
 
 /// The time at which clocks begin: 2026-09-21T14:13:20Z.
 pub(super) const START: u64 = 1_790_000_000_000_000;
 
 pub(super) fn config(yaml: &str) -> Config {
-    tollgate_config::read(yaml, Format::Yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}")).config
+    tollgate_config::read(yaml, ConfigFormat::Yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}")).config
 }
 
 /// An engine, and the clock it decides by.
-pub(super) struct Tested {
+pub(super) struct EngineFixture {
     pub(super) engine: Arc<Engine>,
-    pub(super) clock: Manual,
+    pub(super) clock: ManualClock,
 }
 
-pub(super) fn tested(yaml: &str) -> Tested {
-    tested_with(yaml, Recovered::default())
+pub(super) fn tested(yaml: &str) -> EngineFixture {
+    tested_with(yaml, RecoveredState::default())
 }
 
-pub(super) fn tested_with(yaml: &str, recovered: Recovered) -> Tested {
-    let clock = Manual::at(Timestamp::new(START).unwrap());
+pub(super) fn tested_with(yaml: &str, recovered: RecoveredState) -> EngineFixture {
+    let clock = ManualClock::at(Timestamp::new(START).unwrap());
     let home = Home::embedded(Memory::with_clock(MIN_CAP, Box::new(clock.clone())), Box::new(clock.clone()));
-    let (by, log) = (Box::new(clock.clone()), Arc::new(Log::default()));
-    let engine = Engine::new(home, Vec::new(), by, log, Keys::new(1 << 20));
+    let (by, log) = (Box::new(clock.clone()), Arc::new(ServerLog::default()));
+    let engine = Engine::new(home, Vec::new(), by, log, Keyspace::new(1 << 20));
     engine.begin(config(yaml), recovered).unwrap();
-    Tested { engine: Arc::new(engine), clock }
+    EngineFixture { engine: Arc::new(engine), clock }
 }
 
-impl Tested {
+impl EngineFixture {
     /// Requests units of a policy, by name or text.
-    pub(super) async fn ask(&self, policy: &str, key: &str, request: Request) -> Verdict {
+    pub(super) async fn ask(&self, policy: &str, key: &str, request: Request) -> EngineVerdict {
         let known = self.engine.policy(policy.as_bytes(), None).unwrap();
-        let part = Part { known, key: key.into(), cost: request.cost };
-        let ask = Ask { part, mode: request.mode, peek: request.peek, tells: Tells::Full };
-        match self.engine.answer(&Question::Check(ask)).await.unwrap() {
-            Answer::Decided(verdict) => verdict,
+        let part = QuestionPart { known, key: key.into(), cost: request.cost };
+        let ask = EngineCheck { part, mode: request.mode, peek: request.peek, detail: DetailLevel::Full };
+        match self.engine.answer(&EngineQuestion::Check(ask)).await.unwrap() {
+            EngineAnswer::Decided(verdict) => verdict,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(super) async fn check(&self, policy: &str, key: &str) -> Verdict {
+    pub(super) async fn check(&self, policy: &str, key: &str) -> EngineVerdict {
         self.ask(policy, key, Request::ONE).await
     }
 
-    pub(super) async fn check_cost(&self, policy: &str, key: &str, cost: u64) -> Verdict {
+    pub(super) async fn check_cost(&self, policy: &str, key: &str, cost: u64) -> EngineVerdict {
         self.ask(policy, key, Request::cost(Cost::new(cost).unwrap())).await
     }
 
-    pub(super) async fn peek(&self, policy: &str, key: &str) -> Verdict {
+    pub(super) async fn peek(&self, policy: &str, key: &str) -> EngineVerdict {
         self.ask(policy, key, Request::ONE.peek()).await
     }
 
     pub(super) async fn reset(&self, policy: &str, key: &str) {
         let known = self.engine.policy(policy.as_bytes(), None).unwrap();
-        let part = Part { known, key: key.into(), cost: Cost::ONE };
-        self.engine.answer(&Question::Reset(part)).await.unwrap();
+        let part = QuestionPart { known, key: key.into(), cost: Cost::ONE };
+        self.engine.answer(&EngineQuestion::Reset(part)).await.unwrap();
     }
 
     /// Returns the value of the metric with this name; zero if there is none.
@@ -104,19 +109,7 @@ impl Tested {
     }
 }
 
-/// A small deterministic generator of numbers.
-pub(super) struct Numbers(pub(super) u64);
-
-impl Numbers {
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    pub(super) fn mode(&mut self) -> Option<Mode> {
-        [None, Some(Mode::Binary), Some(Mode::Nary), Some(Mode::Uniform)][self.below(4) as usize]
-    }
+/// Draws the mode of a request.
+pub(super) fn mode(rng: &mut Rng) -> Option<Mode> {
+    rng.pick(&[None, Some(Mode::Binary), Some(Mode::Nary), Some(Mode::Uniform)])
 }

@@ -19,7 +19,7 @@ use crate::persist::Note;
 
 /// The bytes a ban takes besides its key: its places in a table and in a tree, both of which may be half empty, and the
 /// overhead of each allocation.
-const BAN: usize = 3 * size_of::<(Arc<[u8]>, Banned)>()
+const BAN: usize = 3 * size_of::<(Arc<[u8]>, BanRecord)>()
     + 2 * size_of::<(Timestamp, Arc<str>, Arc<[u8]>)>()
     + 2 * size_of::<usize>()
     + 32;
@@ -27,7 +27,7 @@ const BAN: usize = 3 * size_of::<(Arc<[u8]>, Banned)>()
 /// The bans of a server.
 #[derive(Debug)]
 pub(crate) struct Bans {
-    table: RwLock<Table>,
+    table: RwLock<BanTable>,
     /// The number of bans: most servers have none, and skip the lookup.
     count: AtomicUsize,
     /// The bytes that bans may take.
@@ -38,11 +38,11 @@ pub(crate) struct Bans {
 
 /// There is no room for another ban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoRoom;
+pub(crate) struct BanCapacityError;
 
 #[derive(Debug, Default)]
-struct Table {
-    by_policy: HashMap<Arc<str>, HashMap<Arc<[u8]>, Banned>>,
+struct BanTable {
+    by_policy: HashMap<Arc<str>, HashMap<Arc<[u8]>, BanRecord>>,
     /// The same bans, ordered by their ends.
     by_end: BTreeSet<(Timestamp, Arc<str>, Arc<[u8]>)>,
     bytes: usize,
@@ -50,7 +50,7 @@ struct Table {
 
 /// A ban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Banned {
+pub struct BanRecord {
     /// The time from which the key is no longer banned.
     pub until: Timestamp,
     /// The number of the ban in a row, counted from 1.
@@ -72,26 +72,32 @@ impl Bans {
             if level == 0 {
                 table.remove(&policy, &key);
             } else {
-                table.put(&policy, &key, Banned { until, level });
+                table.put(&policy, &key, BanRecord { until, level });
             }
         }
         self.count.store(table.by_end.len(), Ordering::Release);
     }
 
     /// Returns how much longer a key is banned, and the ban if it had to be corrected; `None` if the key is not banned.
-    pub(crate) fn left(&self, policy: &str, key: &[u8], ban: &Ban, now: Timestamp) -> Option<(Micros, Option<Banned>)> {
+    pub(crate) fn left(
+        &self,
+        policy: &str,
+        key: &[u8],
+        ban: &Ban,
+        now: Timestamp,
+    ) -> Option<(Micros, Option<BanRecord>)> {
         let banned = self.get(policy, key).filter(|banned| now < banned.until)?;
         let latest = now.plus(ban.most);
         if banned.until <= latest {
             return Some((banned.until.since(now), None));
         }
-        let corrected = Banned { until: latest, ..banned };
+        let corrected = BanRecord { until: latest, ..banned };
         self.write().put(policy, key, corrected);
         Some((ban.most, Some(corrected)))
     }
 
     /// Returns a key's last ban, which may have ended.
-    pub(crate) fn get(&self, policy: &str, key: &[u8]) -> Option<Banned> {
+    pub(crate) fn get(&self, policy: &str, key: &[u8]) -> Option<BanRecord> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
@@ -99,7 +105,13 @@ impl Bans {
     }
 
     /// Bans a key, unless it is banned already. Returns the ban that began.
-    pub(crate) fn begin(&self, policy: &str, key: &[u8], ban: &Ban, now: Timestamp) -> Result<Option<Banned>, NoRoom> {
+    pub(crate) fn begin(
+        &self,
+        policy: &str,
+        key: &[u8],
+        ban: &Ban,
+        now: Timestamp,
+    ) -> Result<Option<BanRecord>, BanCapacityError> {
         let mut table = self.write();
         let last = table.by_policy.get(policy).and_then(|keys| keys.get(key)).copied();
         let level = match last {
@@ -108,7 +120,7 @@ impl Bans {
             Some(last) if now < last.until.plus(ban.most) => last.level.saturating_add(1),
             _ => 1,
         };
-        let banned = Banned { until: now.plus(lasts(ban, level)), level };
+        let banned = BanRecord { until: now.plus(duration_of(ban, level)), level };
         let has_room = last.is_some() || table.make_room(bytes(key), self.cap, now);
         if has_room {
             table.put(policy, key, banned);
@@ -116,7 +128,7 @@ impl Bans {
         self.count.store(table.by_end.len(), Ordering::Release);
         if !has_room {
             self.without_room.fetch_add(1, Ordering::Relaxed);
-            return Err(NoRoom);
+            return Err(BanCapacityError);
         }
         Ok(Some(banned))
     }
@@ -131,12 +143,12 @@ impl Bans {
         self.without_room.load(Ordering::Relaxed)
     }
 
-    /// Calls `tell` for all bans, in the order in which they end: policy, key and ban.
-    pub(crate) fn each(&self, tell: &mut dyn FnMut(&str, &[u8], Banned)) {
+    /// Passes all bans to `sink`, in the order in which they end: policy, key and ban.
+    pub(crate) fn each(&self, sink: &mut dyn FnMut(&str, &[u8], BanRecord)) {
         let table = self.read();
         for (until, policy, key) in &table.by_end {
             let level = table.by_policy.get(policy).and_then(|keys| keys.get(key)).map_or(1, |banned| banned.level);
-            tell(policy, key, Banned { until: *until, level });
+            sink(policy, key, BanRecord { until: *until, level });
         }
     }
 
@@ -159,11 +171,11 @@ impl Bans {
         self.read().by_end.iter().rev().take_while(|(until, ..)| now < *until).count()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Table> {
+    fn read(&self) -> RwLockReadGuard<'_, BanTable> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+    fn write(&self) -> RwLockWriteGuard<'_, BanTable> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -173,12 +185,12 @@ fn bytes(key: &[u8]) -> usize {
 }
 
 /// Returns the duration of the ban of a level.
-fn lasts(ban: &Ban, level: u32) -> Micros {
+fn duration_of(ban: &Ban, level: u32) -> Micros {
     let times = 1u64.checked_shl(level.saturating_sub(1)).unwrap_or(u64::MAX);
     Micros::new(ban.first.get().saturating_mul(times)).min(ban.most)
 }
 
-impl Table {
+impl BanTable {
     /// Returns whether there is room for `bytes` more, after dropping bans that have ended if necessary.
     fn make_room(&mut self, bytes: usize, cap: usize, now: Timestamp) -> bool {
         while self.bytes + bytes > cap {
@@ -189,7 +201,7 @@ impl Table {
         true
     }
 
-    fn put(&mut self, policy: &str, key: &[u8], banned: Banned) {
+    fn put(&mut self, policy: &str, key: &[u8], banned: BanRecord) {
         self.remove(policy, key);
         let policy = match self.by_policy.get_key_value(policy) {
             Some((policy, _)) => Arc::clone(policy),
@@ -207,7 +219,7 @@ impl Table {
     }
 
     /// Removes a key from the first table only.
-    fn forget(&mut self, policy: &str, key: &[u8]) -> Option<(Arc<str>, Arc<[u8]>, Banned)> {
+    fn forget(&mut self, policy: &str, key: &[u8]) -> Option<(Arc<str>, Arc<[u8]>, BanRecord)> {
         let name = Arc::clone(self.by_policy.get_key_value(policy)?.0);
         let keys = self.by_policy.get_mut(policy)?;
         let (key, banned) = keys.remove_entry(key)?;

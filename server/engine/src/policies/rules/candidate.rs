@@ -7,15 +7,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_config::Entry;
+use tollgate_config::PolicyEntry;
 use tollgate_kernel::{Decision, Source};
 
-use crate::policies::Known;
+use crate::policies::EnginePolicy;
 
 /// Candidate limits and their counters.
 #[derive(Debug)]
-pub struct Candidate {
-    pub known: Known,
+pub struct CandidateLimits {
+    pub known: EnginePolicy,
     decided: AtomicU64,
     would_refuse: AtomicU64,
     would_allow: AtomicU64,
@@ -32,13 +32,13 @@ pub struct Flips {
     pub would_allow: u64,
 }
 
-impl Candidate {
-    pub(crate) fn new(known: Known) -> Self {
+impl CandidateLimits {
+    pub(crate) fn new(known: EnginePolicy) -> Self {
         Self { known, decided: AtomicU64::new(0), would_refuse: AtomicU64::new(0), would_allow: AtomicU64::new(0) }
     }
 
     /// Returns the candidate that is already evaluated, if it is compared with the same limits.
-    pub(crate) fn going_on(entry: &Entry, before: Option<&Known>) -> Option<Arc<Self>> {
+    pub(crate) fn continued(entry: &PolicyEntry, before: Option<&EnginePolicy>) -> Option<Arc<Self>> {
         let before = before?;
         let old = before.entry.as_deref()?;
         let same = old.policy == entry.policy && old.candidate == entry.candidate;

@@ -6,12 +6,12 @@ use tollgate_config::Pattern;
 
 /// A list. Whole keys are looked up by hash, however many there are; patterns are tried one by one.
 #[derive(Debug, Default)]
-pub(crate) struct List {
+pub(crate) struct MatchList {
     keys: HashSet<Box<[u8]>, foldhash::quality::RandomState>,
     globs: Vec<Pattern>,
 }
 
-impl List {
+impl MatchList {
     pub(crate) fn new(patterns: &[Pattern]) -> Self {
         let mut list = Self::default();
         for pattern in patterns {

@@ -17,45 +17,45 @@ mod overrides;
 
 use std::sync::Arc;
 
-use tollgate_config::{Ban, Entry};
+use tollgate_config::{Ban, PolicyEntry};
 use tollgate_kernel::{Policy, StoreError};
 
-pub(crate) use bans::{Banned, Bans, NoRoom};
-pub(crate) use candidate::Candidate;
+pub(crate) use bans::{BanCapacityError, BanRecord, Bans};
+pub(crate) use candidate::CandidateLimits;
 pub use candidate::Flips;
-pub(crate) use overrides::Overriding;
+pub(crate) use overrides::OverrideRule;
 
-use super::Known;
-use crate::counts::Whose;
+use super::EnginePolicy;
+use crate::counts::PolicyOwner;
 use crate::home::Home;
 use crate::ops::Ops;
-use lists::List;
+use lists::MatchList;
 use overrides::Overrides;
 
 /// The rules of a policy beside its limits, ready to be used.
 #[derive(Debug)]
-pub struct Rules {
-    pub(crate) allow: List,
-    pub(crate) deny: List,
+pub struct PolicyRules {
+    pub(crate) allow: MatchList,
+    pub(crate) deny: MatchList,
     pub(crate) overrides: Overrides,
     pub(crate) shadow: bool,
-    pub(crate) candidate: Option<Arc<Candidate>>,
-    pub(crate) ban: Option<Banning>,
+    pub(crate) candidate: Option<Arc<CandidateLimits>>,
+    pub(crate) ban: Option<BanRule>,
 }
 
 /// When a ban begins, and where refusals are counted.
 #[derive(Debug)]
-pub(crate) struct Banning {
+pub(crate) struct BanRule {
     pub(crate) ban: Ban,
-    pub(crate) refusals: Known,
+    pub(crate) refusals: EnginePolicy,
 }
 
-impl Rules {
+impl PolicyRules {
     /// Returns the rules of an entry; `None` if it only has limits. A candidate that is already evaluated keeps its
     /// counts, unless it or the limits it is compared with have changed.
     pub(crate) fn of(
-        entry: &Entry,
-        before: Option<&Known>,
+        entry: &PolicyEntry,
+        before: Option<&EnginePolicy>,
         home: &Home,
         ops: &Ops,
     ) -> Result<Option<Arc<Self>>, RulesError> {
@@ -66,9 +66,9 @@ impl Rules {
         let policy = &entry.policy;
         let candidate = match &entry.candidate {
             None => None,
-            Some(tried) => match Candidate::going_on(entry, before) {
+            Some(tried) => match CandidateLimits::continued(entry, before) {
                 Some(same) => Some(same),
-                None => Some(Arc::new(Candidate::new(beside(policy, tried, CANDIDATE, home)?))),
+                None => Some(Arc::new(CandidateLimits::new(beside(policy, tried, CANDIDATE, home)?))),
             },
         };
         let ban = match entry.ban {
@@ -76,12 +76,12 @@ impl Rules {
             Some(ban) => {
                 let text = format!("{}/{}us sliding", ban.refusals, ban.within.get());
                 let counting: Policy = text.parse().map_err(|error| RulesError::Ban(format!("{error}")))?;
-                Some(Banning { ban, refusals: beside(policy, &counting, REFUSALS, home)? })
+                Some(BanRule { ban, refusals: beside(policy, &counting, REFUSALS, home)? })
             }
         };
         let rules = Self {
-            allow: List::new(&entry.allow),
-            deny: List::new(&entry.deny),
+            allow: MatchList::new(&entry.allow),
+            deny: MatchList::new(&entry.deny),
             overrides: Overrides::new(entry, home, ops)?,
             shadow: entry.shadow,
             candidate,
@@ -91,7 +91,7 @@ impl Rules {
     }
 
     /// Returns the candidate, if there is one.
-    pub fn candidate(&self) -> Option<&Candidate> {
+    pub fn candidate(&self) -> Option<&CandidateLimits> {
         self.candidate.as_deref()
     }
 }
@@ -102,11 +102,11 @@ const CANDIDATE: &str = "--candidate";
 const REFUSALS: &str = "--refusals";
 
 /// Returns limits whose state is filed beside that of a policy, with the same mode and `on_error`.
-fn beside(policy: &Policy, limits: &Policy, ending: &str, home: &Home) -> Result<Known, RulesError> {
+fn beside(policy: &Policy, limits: &Policy, ending: &str, home: &Home) -> Result<EnginePolicy, RulesError> {
     let named = limits.clone().with_name(&format!("{}{ending}", policy.name()));
     let named = named.map_err(|error| RulesError::Name(error.to_string()))?;
     let policy = named.with_mode(policy.mode()).with_on_error(policy.on_error());
-    Ok(Known::new(policy, home, Whose::Servers)?)
+    Ok(EnginePolicy::new(policy, home, PolicyOwner::Servers)?)
 }
 
 /// The reason why rules cannot be used.

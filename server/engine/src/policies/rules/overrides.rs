@@ -4,18 +4,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tollgate_config::{Entry, Override};
+use tollgate_config::{Override, PolicyEntry};
 use tollgate_kernel::{StoreError, Timestamp};
 
-use crate::counts::Whose;
+use crate::counts::PolicyOwner;
 use crate::home::Home;
 use crate::ops::Ops;
-use crate::policies::Known;
+use crate::policies::EnginePolicy;
 
 /// The overrides of a policy.
 #[derive(Debug, Default)]
 pub(crate) struct Overrides {
-    all: Vec<Overriding>,
+    all: Vec<OverrideRule>,
     /// The positions of those that name a key; each key is named once.
     keys: HashMap<Box<[u8]>, usize, foldhash::quality::RandomState>,
     /// The positions of those that name a pattern, in order.
@@ -24,36 +24,39 @@ pub(crate) struct Overrides {
 
 /// Other limits, ready to be used.
 #[derive(Debug)]
-pub struct Overriding {
-    pub known: Arc<Known>,
-    pub said: Override,
+pub struct OverrideRule {
+    pub known: Arc<EnginePolicy>,
+    pub definition: Override,
 }
 
-impl Overriding {
+impl OverrideRule {
     /// Returns whether it still applies by the machine's clock, which is read only if necessary.
     fn counts(&self, wall: impl FnOnce() -> Timestamp) -> bool {
-        self.said.until.is_none() || !self.said.has_ended(wall())
+        self.definition.until.is_none() || !self.definition.has_ended(wall())
     }
 }
 
 impl Overrides {
-    pub(crate) fn new(entry: &Entry, home: &Home, ops: &Ops) -> Result<Self, StoreError> {
+    pub(crate) fn new(entry: &PolicyEntry, home: &Home, ops: &Ops) -> Result<Self, StoreError> {
         let mut overrides = Self::default();
-        for (place, said) in entry.overrides.iter().enumerate() {
-            match said.key.key() {
+        for (place, definition) in entry.overrides.iter().enumerate() {
+            match definition.key.key() {
                 // If a key were named twice, the first would apply.
                 Some(key) => drop(overrides.keys.entry(key.into()).or_insert(place)),
                 None => overrides.globs.push(place),
             }
-            let watched = ops.watch(&said.policy, &entry.alerts, entry.usage);
-            let known = Arc::new(Known { watched, ..Known::new(said.policy.clone(), home, Whose::Overrides)? });
-            overrides.all.push(Overriding { known, said: said.clone() });
+            let observers = ops.observers(&definition.policy, &entry.alerts, entry.usage);
+            let known = Arc::new(EnginePolicy {
+                observers,
+                ..EnginePolicy::new(definition.policy.clone(), home, PolicyOwner::Overrides)?
+            });
+            overrides.all.push(OverrideRule { known, definition: definition.clone() });
         }
         Ok(overrides)
     }
 
     /// Returns the override that applies to a key.
-    pub(crate) fn find(&self, key: &[u8], wall: impl Fn() -> Timestamp) -> Option<&Overriding> {
+    pub(crate) fn find(&self, key: &[u8], wall: impl Fn() -> Timestamp) -> Option<&OverrideRule> {
         if self.all.is_empty() {
             return None;
         }
@@ -61,7 +64,7 @@ impl Overrides {
         let named = self.keys.get(key).copied().filter(|place| at(*place).is_some());
         let before = named.unwrap_or(usize::MAX);
         let globs = self.globs.iter().copied().take_while(|place| *place < before);
-        let matching = |place: &usize| at(*place).is_some_and(|found| found.said.key.matches(key));
+        let matching = |place: &usize| at(*place).is_some_and(|found| found.definition.key.matches(key));
         at(globs.into_iter().find(matching).or(named)?)
     }
 }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering;
 
-use super::floor::Floor;
 use super::honest;
-use super::subject::{KEPT, STRICT, Subject};
+use super::state::RoundState;
+use super::subject::{POLICIES, STRICT, Subject};
 use crate::attack::caller::{Caller, check, many_limits};
 use crate::attack::checker::Trace;
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// Honest callers, whose keys are tried.
 const CALLERS: u64 = 2;
@@ -29,9 +29,9 @@ pub(super) struct Attacker {
 }
 
 /// What comes to mind, with how often.
-type Trick = (u64, fn(&mut Attacker, &Floor, &mut Caller) -> io::Result<u64>);
+type WeightedAttack = (u64, fn(&mut Attacker, &RoundState, &mut Caller) -> io::Result<u64>);
 
-const TRICKS: &[Trick] = &[
+const TRICKS: &[WeightedAttack] = &[
     (4, Attacker::invent_packed),
     (4, Attacker::invent_records),
     (3, Attacker::invent_heavy),
@@ -52,12 +52,12 @@ impl Attacker {
         Self { number, rng: Rng::of_part(seed, 200 + number), invented: 0, own: Vec::new(), pairs: HashMap::new() }
     }
 
-    pub(super) fn run(&mut self, floor: &Floor, check: &str, read: &str) {
+    pub(super) fn run(&mut self, state: &RoundState, check: &str, read: &str) {
         let all: u64 = TRICKS.iter().map(|(weight, _)| weight).sum();
-        while let Some(mut caller) = floor.connect(check) {
-            while !floor.is_stopped() {
+        while let Some(mut caller) = state.connect(check) {
+            while !state.is_stopped() {
                 if self.rng.below(12) == 0 {
-                    let Some(mut reader) = floor.connect(read) else { return };
+                    let Some(mut reader) = state.connect(read) else { return };
                     let _ = self.explain(&mut reader);
                 }
                 let mut chosen = self.rng.below(all);
@@ -67,8 +67,8 @@ impl Attacker {
                     found
                 });
                 let Some((_, trick)) = trick else { continue };
-                match trick(self, floor, &mut caller) {
-                    Ok(asked) => drop(floor.attacks.fetch_add(asked, Ordering::Relaxed)),
+                match trick(self, state, &mut caller) {
+                    Ok(asked) => drop(state.attacks.fetch_add(asked, Ordering::Relaxed)),
                     Err(_) => break,
                 }
             }
@@ -76,11 +76,11 @@ impl Attacker {
     }
 
     /// What he got of his own keys is judged as that of honest callers.
-    pub(super) fn judge(&self, floor: &Floor) {
-        self.own.iter().for_each(|subject| subject.judge(floor, "the attacker"));
+    pub(super) fn judge(&self, state: &RoundState) {
+        self.own.iter().for_each(|subject| subject.judge(state, "the attacker"));
         for (number, trace) in &self.pairs {
             if let Some(excess) = trace.excess(&STRICT) {
-                floor.found(format!(
+                state.found(format!(
                     "a key of TG.CHECKALL is over its bound: q:{}:{number} under 1/d: {excess}",
                     self.number
                 ));
@@ -95,21 +95,21 @@ impl Attacker {
         Ok(keys)
     }
 
-    fn invent_packed(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn invent_packed(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         self.invent(caller, 4_000, "1/w gcra")
     }
 
-    fn invent_records(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn invent_records(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         self.invent(caller, 2_000, "1/h")
     }
 
-    fn invent_heavy(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn invent_heavy(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         let text = many_limits(1 + self.rng.below(32), self.rng.below(3));
         self.invent(caller, 400, &text)
     }
 
     /// Invented keys under other texts: what was packed needs a record now.
-    fn use_again(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn use_again(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         let (number, keys) = (self.number, 3_000.min(self.invented));
         let from = self.rng.below(self.invented - keys + 1);
         let text = match self.rng.below(3) {
@@ -123,7 +123,7 @@ impl Attacker {
     }
 
     /// Many policy names.
-    fn name(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn name(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         let (number, from) = (self.number, self.rng.below(5_000));
         let words = |name: u64| {
             let name = format!("n-{number}-{name}");
@@ -148,10 +148,10 @@ impl Attacker {
     }
 
     /// Honest keys in ways that charge nothing.
-    fn touch_honest(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn touch_honest(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         for _ in 0..20 {
             let (key, text) = (self.honest_key(), self.other_text());
-            let named = KEPT[self.rng.below(4) as usize].policy;
+            let named = POLICIES[self.rng.below(4) as usize].name;
             let mut words = match self.rng.below(3) {
                 0 => vec!["TG.PEEK", &key, &text],
                 1 => vec!["TG.CHECK", &key, &text, "COST", "0"],
@@ -169,7 +169,7 @@ impl Attacker {
     fn explain(&mut self, reader: &mut Caller) -> io::Result<()> {
         for _ in 0..10 {
             let (key, text) = (self.honest_key(), self.other_text());
-            let named = KEPT[self.rng.below(4) as usize].policy;
+            let named = POLICIES[self.rng.below(4) as usize].name;
             match self.rng.below(2) {
                 0 => reader.ask(&["TG.EXPLAIN", &key, &text])?,
                 _ => reader.ask(&["TG.EXPLAIN", &key, &text, "NAME", named])?,
@@ -179,10 +179,10 @@ impl Attacker {
     }
 
     /// Longer-lived texts on an honest key; their periods are those of no honest limit.
-    fn push_out(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn push_out(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         let key = self.honest_key();
         let hours = (25..125).filter(|hours| hours % 24 != 0).collect::<Vec<u64>>();
-        let named = (self.rng.below(2) == 0).then(|| KEPT[self.rng.below(4) as usize].policy);
+        let named = (self.rng.below(2) == 0).then(|| POLICIES[self.rng.below(4) as usize].name);
         let words = |place: u64| {
             let text = format!("1/{}h", hours[place as usize % hours.len()]);
             let mut words = check(key.clone(), &text);
@@ -194,32 +194,32 @@ impl Attacker {
     }
 
     /// Refunds of everything. A server on which the scope check does not refund answers NOPERM.
-    fn refund(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn refund(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         for _ in 0..10 {
-            let (key, kept) = (self.honest_key(), &KEPT[self.rng.below(KEPT.len() as u64) as usize]);
+            let (key, policy) = (self.honest_key(), &POLICIES[self.rng.index(POLICIES.len())]);
             let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_micros().to_string();
-            caller.ask(&["TG.REFUND", &key, kept.policy, "9", &now])?;
+            caller.ask(&["TG.REFUND", &key, policy.name, "9", &now])?;
         }
         Ok(10)
     }
 
     /// Pairs of which one part allows nearly everything.
-    fn pair(&mut self, floor: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn pair(&mut self, state: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         for _ in 0..200 {
-            let _calm = floor.calm.read();
+            let _calm = state.calm.read();
             // Few, so that some are asked for again.
             let number = self.rng.below(4_000);
             let (loose, strict) = (format!("p:{}", self.rng.below(4)), format!("q:{}:{number}", self.number));
-            let sent = floor.now();
+            let sent = state.now();
             let reply = caller.ask(&["TG.CHECKALL", &loose, "100000/d", "AND", &strict, "1/d"])?;
             if reply.at(0).int() == Some(1) {
-                self.pairs.entry(number).or_default().granted(sent, floor.now(), 1);
+                self.pairs.entry(number).or_default().granted(sent, state.now(), 1);
             }
         }
         Ok(200)
     }
 
-    fn speak_dialects(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn speak_dialects(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         for _ in 0..100 {
             let (key, seconds) = (format!("d:{}", self.rng.below(100_000)), (1 + self.rng.below(80)) * 86_400);
             let seconds = seconds.to_string();
@@ -233,7 +233,7 @@ impl Attacker {
         Ok(100)
     }
 
-    fn plain(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn plain(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         let value = "v".repeat(self.rng.below(2_000) as usize);
         for _ in 0..100 {
             let key = format!("s:{}", self.rng.below(1_000_000));
@@ -247,7 +247,7 @@ impl Attacker {
     }
 
     /// A transaction that is run, or left.
-    fn queue(&mut self, _: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn queue(&mut self, _: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         caller.ask(&["MULTI"])?;
         let commands = self.rng.below(60);
         for _ in 0..commands {
@@ -258,21 +258,21 @@ impl Attacker {
     }
 
     /// Keys of his own under the policies of honest callers, some of them used under other texts before.
-    fn ask_own(&mut self, floor: &Floor, caller: &mut Caller) -> io::Result<u64> {
+    fn ask_own(&mut self, state: &RoundState, caller: &mut Caller) -> io::Result<u64> {
         for _ in 0..60 {
             let is_new = self.own.len() < OWN && self.rng.below(3) == 0;
             if is_new {
-                let kept = &KEPT[self.rng.below(KEPT.len() as u64) as usize];
+                let policy = &POLICIES[self.rng.index(POLICIES.len())];
                 let key = format!("own:{}:{}", self.number, self.own.len());
                 if self.rng.below(2) == 0 {
                     let text = many_limits(1 + self.rng.below(32), 9);
                     caller.ask(&["TG.CHECK", &key, &text])?;
                 }
-                self.own.push(Subject::new(key, kept));
+                self.own.push(Subject::new(key, policy));
             }
-            let place = self.rng.below(self.own.len() as u64) as usize;
+            let place = self.rng.index(self.own.len());
             if let Some(subject) = self.own.get_mut(place) {
-                subject.ask(floor, caller)?;
+                subject.ask(state, caller)?;
             }
         }
         Ok(60)

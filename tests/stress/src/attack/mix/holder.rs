@@ -4,11 +4,11 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::floor::Floor;
+use super::state::RoundState;
 use crate::attack::caller::Caller;
 use crate::attack::http;
-use crate::rng::Rng;
 use crate::serving::push;
+use tollgate_random::Rng;
 
 const QUEUES: u64 = 100;
 const BODIES: u64 = 1_000;
@@ -17,69 +17,69 @@ const IDLE: u64 = 300;
 const HOLDS: Duration = Duration::from_millis(1_500);
 const LOOK: Duration = Duration::from_millis(20);
 
-pub(super) fn run(floor: &Floor, token: &str, seed: u64) {
+pub(super) fn run(state: &RoundState, token: &str, seed: u64) {
     let mut rng = Rng::of_part(seed, 300);
-    while !floor.is_stopped() {
+    while !state.is_stopped() {
         let _ = match rng.below(3) {
-            0 => queues(floor, token),
-            1 => bodies(floor, token),
-            _ => idle(floor),
+            0 => queues(state, token),
+            1 => bodies(state, token),
+            _ => idle(state),
         };
         std::thread::sleep(LOOK);
     }
 }
 
-fn hold(floor: &Floor) {
+fn hold(state: &RoundState) {
     let until = Instant::now() + HOLDS;
-    while !floor.is_stopped() && Instant::now() < until {
+    while !state.is_stopped() && Instant::now() < until {
         std::thread::sleep(LOOK);
     }
 }
 
-fn queues(floor: &Floor, token: &str) -> io::Result<()> {
-    let Some(place) = floor.place() else { return Ok(()) };
+fn queues(state: &RoundState, token: &str) -> io::Result<()> {
+    let Some(place) = state.place() else { return Ok(()) };
     let mut held = Vec::new();
     let mut bytes = Vec::new();
     push(&mut bytes, &["MULTI"]);
     let value = "x".repeat(1_500);
     (0..80).for_each(|_| push(&mut bytes, &["ECHO", &value]));
     for _ in 0..QUEUES {
-        if floor.is_stopped() {
+        if state.is_stopped() {
             break;
         }
         let mut caller = Caller::connect(place.resp, token)?;
         caller.send(&bytes)?;
         held.push(caller);
     }
-    hold(floor);
+    hold(state);
     Ok(())
 }
 
-fn bodies(floor: &Floor, token: &str) -> io::Result<()> {
-    let Some(place) = floor.place() else { return Ok(()) };
+fn bodies(state: &RoundState, token: &str) -> io::Result<()> {
+    let Some(place) = state.place() else { return Ok(()) };
     let whole = http::request(place.http, token, "POST /v1/check", "{\"key\":\"u\",\"policy\":\"100/h\"}");
     let half = &whole.as_bytes()[..whole.len() - 10];
     let mut held = Vec::new();
     for _ in 0..BODIES {
-        if floor.is_stopped() {
+        if state.is_stopped() {
             break;
         }
         let mut stream = TcpStream::connect_timeout(&place.http, HOLDS)?;
         stream.write_all(half)?;
         held.push(stream);
     }
-    hold(floor);
+    hold(state);
     Ok(())
 }
 
-fn idle(floor: &Floor) -> io::Result<()> {
-    let Some(place) = floor.place() else { return Ok(()) };
+fn idle(state: &RoundState) -> io::Result<()> {
+    let Some(place) = state.place() else { return Ok(()) };
     let held = (0..IDLE).map(|number| {
         let to = if number % 2 == 0 { place.resp } else { place.http };
         TcpStream::connect_timeout(&to, HOLDS)
     });
     let held = held.collect::<io::Result<Vec<_>>>()?;
-    hold(floor);
+    hold(state);
     drop(held);
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::floor::Floor;
-use super::subject::{KEPT, Subject};
+use super::state::RoundState;
+use super::subject::{POLICIES, Subject};
 use crate::attack::caller::Caller;
-use crate::rng::Rng;
+use tollgate_random::Rng;
 
 /// Keys of each policy that are known before the attack.
 const KNOWN: usize = 12;
@@ -17,28 +17,28 @@ const MAX: usize = 2_000;
 const PAUSE: Duration = Duration::from_micros(300);
 
 /// One honest caller.
-pub(super) struct Honest {
+pub(super) struct HonestCaller {
     number: u64,
     subjects: Vec<Subject>,
     rng: Rng,
     pub(super) asked: u64,
 }
 
-impl Honest {
+impl HonestCaller {
     pub(super) fn new(seed: u64, number: u64) -> Self {
-        let names = (0..KNOWN).flat_map(|place| KEPT.iter().map(move |kept| (place, kept)));
-        let subjects = names.enumerate().map(|(place, (_, kept))| Subject::new(key(number, place), kept)).collect();
+        let names = (0..KNOWN).flat_map(|place| POLICIES.iter().map(move |policy| (place, policy)));
+        let subjects = names.enumerate().map(|(place, (_, policy))| Subject::new(key(number, place), policy)).collect();
         Self { number, subjects, rng: Rng::of_part(seed, 100 + number), asked: 0 }
     }
 
     /// Before the attack: every key is asked for, and known from then on; some have used everything.
-    pub(super) fn introduce(&mut self, floor: &Floor, token: &str) {
-        let Some(mut caller) = floor.connect(token) else { return };
+    pub(super) fn introduce(&mut self, state: &RoundState, token: &str) {
+        let Some(mut caller) = state.connect(token) else { return };
         for subject in &mut self.subjects {
             for _ in 0..1 + self.rng.below(10) {
                 self.asked += 1;
-                if subject.ask(floor, &mut caller).is_err() {
-                    return floor.found("an honest caller was cut off before anybody attacked".to_owned());
+                if subject.ask(state, &mut caller).is_err() {
+                    return state.found("an honest caller was cut off before anybody attacked".to_owned());
                 }
             }
             subject.know();
@@ -46,36 +46,36 @@ impl Honest {
     }
 
     /// Asks until the round is over.
-    pub(super) fn run(&mut self, floor: &Floor, token: &str) {
-        while let Some(mut caller) = floor.connect(token) {
-            while !floor.is_stopped() && self.ask(floor, &mut caller).is_ok() {
+    pub(super) fn run(&mut self, state: &RoundState, token: &str) {
+        while let Some(mut caller) = state.connect(token) {
+            while !state.is_stopped() && self.ask(state, &mut caller).is_ok() {
                 std::thread::sleep(PAUSE);
             }
         }
     }
 
-    fn ask(&mut self, floor: &Floor, caller: &mut Caller) -> std::io::Result<()> {
+    fn ask(&mut self, state: &RoundState, caller: &mut Caller) -> std::io::Result<()> {
         if self.rng.below(NEW) == 0 && self.subjects.len() < MAX {
-            let kept = &KEPT[self.rng.below(KEPT.len() as u64) as usize];
-            self.subjects.push(Subject::new(key(self.number, self.subjects.len()), kept));
+            let policy = &POLICIES[self.rng.index(POLICIES.len())];
+            self.subjects.push(Subject::new(key(self.number, self.subjects.len()), policy));
         }
-        let place = self.rng.below(self.subjects.len() as u64) as usize;
+        let place = self.rng.index(self.subjects.len());
         self.asked += 1;
-        self.subjects[place].ask(floor, caller)
+        self.subjects[place].ask(state, caller)
     }
 
     /// After the last restart: every key once more.
-    pub(super) fn ask_again(&mut self, floor: &Floor, caller: &mut Caller) -> std::io::Result<()> {
+    pub(super) fn ask_again(&mut self, state: &RoundState, caller: &mut Caller) -> std::io::Result<()> {
         for subject in &mut self.subjects {
             self.asked += 1;
-            subject.ask(floor, caller)?;
+            subject.ask(state, caller)?;
         }
         Ok(())
     }
 
     /// All that was granted is judged.
-    pub(super) fn judge(&self, floor: &Floor) {
-        self.subjects.iter().for_each(|subject| subject.judge(floor, "an honest caller"));
+    pub(super) fn judge(&self, state: &RoundState) {
+        self.subjects.iter().for_each(|subject| subject.judge(state, "an honest caller"));
     }
 
     /// Keys, units granted, and keys that have used everything.
@@ -92,5 +92,5 @@ pub(super) fn key(caller: u64, place: usize) -> String {
 
 /// Keys of a caller that the attacker tries.
 pub(super) fn known() -> u64 {
-    (KNOWN * KEPT.len()) as u64
+    (KNOWN * POLICIES.len()) as u64
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::floor::Floor;
-use crate::attack::caller::{Answered, Caller};
+use super::state::RoundState;
+use crate::attack::caller::{Caller, CheckReply};
 use crate::attack::checker::{Bound, Kind, Trace};
 
 const SECOND: u64 = 1_000_000;
@@ -12,23 +12,23 @@ const DAY: u64 = 24 * HOUR;
 const WEEK: u64 = 7 * DAY;
 
 /// A policy that keys are asked for under: its name or text, its limits, and whether it stays as it is.
-pub(super) struct Kept {
-    pub(super) policy: &'static str,
+pub(super) struct PolicyBounds {
+    pub(super) name: &'static str,
     pub(super) bounds: &'static [Bound],
     /// A reload changes it, or its limits come back within a round: then nobody can say when a refusal is wrong.
     pub(super) is_steady: bool,
 }
 
-const fn steady(policy: &'static str, bounds: &'static [Bound]) -> Kept {
-    Kept { policy, bounds, is_steady: true }
+const fn steady(name: &'static str, bounds: &'static [Bound]) -> PolicyBounds {
+    PolicyBounds { name, bounds, is_steady: true }
 }
 
-const fn moving(policy: &'static str, bounds: &'static [Bound]) -> Kept {
-    Kept { policy, bounds, is_steady: false }
+const fn moving(name: &'static str, bounds: &'static [Bound]) -> PolicyBounds {
+    PolicyBounds { name, bounds, is_steady: false }
 }
 
 /// Of the policy file, then bare texts.
-pub(super) static KEPT: &[Kept] = &[
+pub(super) static POLICIES: &[PolicyBounds] = &[
     steady("steady-gcra", &[Bound::new(Kind::Gcra, 7, WEEK)]),
     steady("steady-sliding", &[Bound::new(Kind::Sliding, 6, DAY)]),
     steady("steady-fixed", &[Bound::new(Kind::Fixed, 5, DAY)]),
@@ -60,7 +60,7 @@ pub(super) fn file(turn: u64) -> String {
 /// A key under a policy.
 pub(super) struct Subject {
     pub(super) key: String,
-    pub(super) kept: &'static Kept,
+    pub(super) policy: &'static PolicyBounds,
     trace: Trace,
     /// It was granted something before memory was full: it is never refused while there is room.
     is_known: bool,
@@ -68,8 +68,8 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    pub(super) fn new(key: String, kept: &'static Kept) -> Self {
-        Self { key, kept, trace: Trace::default(), is_known: false, is_spent: false }
+    pub(super) fn new(key: String, policy: &'static PolicyBounds) -> Self {
+        Self { key, policy, trace: Trace::default(), is_known: false, is_spent: false }
     }
 
     /// Marks what was granted something as known.
@@ -87,12 +87,12 @@ impl Subject {
     }
 
     /// Asks for one unit.
-    pub(super) fn ask(&mut self, floor: &Floor, caller: &mut Caller) -> io::Result<()> {
-        let _calm = floor.calm.read();
-        let sent = floor.now();
-        match caller.check(&self.key, self.kept.policy) {
-            Ok(Answered::Granted(units)) => self.trace.granted(sent, floor.now(), units),
-            Ok(answer) => self.refused(floor, &answer),
+    pub(super) fn ask(&mut self, state: &RoundState, caller: &mut Caller) -> io::Result<()> {
+        let _calm = state.calm.read();
+        let sent = state.now();
+        match caller.check(&self.key, self.policy.name) {
+            Ok(CheckReply::Granted(units)) => self.trace.granted(sent, state.now(), units),
+            Ok(answer) => self.refused(state, &answer),
             Err(error) => {
                 self.trace.unknown(1);
                 return Err(error);
@@ -101,24 +101,24 @@ impl Subject {
         Ok(())
     }
 
-    fn refused(&mut self, floor: &Floor, answer: &Answered) {
-        self.is_spent |= *answer == Answered::Refused && self.trace.units() > 0;
-        let fits = self.kept.bounds.iter().all(|bound| self.trace.surely_fits(bound, 1));
-        if self.is_known && self.kept.is_steady && fits {
-            floor.found(format!(
+    fn refused(&mut self, state: &RoundState, answer: &CheckReply) {
+        self.is_spent |= *answer == CheckReply::Refused && self.trace.units() > 0;
+        let fits = self.policy.bounds.iter().all(|bound| self.trace.surely_fits(bound, 1));
+        if self.is_known && self.policy.is_steady && fits {
+            state.found(format!(
                 "a known honest key is refused: {} under {} has {} units granted, and is answered {answer:?}",
                 self.key,
-                self.kept.policy,
+                self.policy.name,
                 self.trace.units()
             ));
         }
     }
 
     /// No interval may hold more than the limits admit.
-    pub(super) fn judge(&self, floor: &Floor, who: &str) {
-        for excess in self.kept.bounds.iter().filter_map(|bound| self.trace.excess(bound)) {
+    pub(super) fn judge(&self, state: &RoundState, who: &str) {
+        for excess in self.policy.bounds.iter().filter_map(|bound| self.trace.excess(bound)) {
             let spent = if self.is_spent { "fresh before its time" } else { "over its bound" };
-            floor.found(format!("a key of {who} is {spent}: {} under {}: {excess}", self.key, self.kept.policy));
+            state.found(format!("a key of {who} is {spent}: {} under {}: {excess}", self.key, self.policy.name));
         }
     }
 }

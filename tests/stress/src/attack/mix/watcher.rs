@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::floor::{Floor, Place};
+use super::state::{RoundState, ServerAddress};
 use crate::attack::http;
 use crate::attack::stage::{Caps, Tokens, judge_counted, over_resident};
 use crate::attack::watch::{longest, paths};
@@ -16,7 +16,7 @@ const METRICS: Duration = Duration::from_secs(20);
 
 /// What was seen.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct WatchFigures {
     pub(super) asked: u64,
     pub(super) slowest: Duration,
     /// Kilobytes.
@@ -25,25 +25,25 @@ pub(super) struct Seen {
 
 /// What the server may have, in kilobytes: idle, and at most.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Memory {
+pub(super) struct MemoryBounds {
     pub(super) idle: u64,
     pub(super) most: u64,
 }
 
-pub(super) fn run(floor: &Floor, tokens: &Tokens, caps: Caps, memory: Memory) -> Seen {
-    let mut seen = Seen::default();
+pub(super) fn run(state: &RoundState, tokens: &Tokens, caps: Caps, memory: MemoryBounds) -> WatchFigures {
+    let mut seen = WatchFigures::default();
     let mut counted = Instant::now();
-    while !floor.is_stopped() {
-        let Some(place) = floor.place() else {
+    while !state.is_stopped() {
+        let Some(place) = state.place() else {
             std::thread::sleep(PAUSE);
             continue;
         };
-        answers(floor, tokens, place, &mut seen);
-        resident(floor, place, caps, memory, &mut seen);
+        answers(state, tokens, place, &mut seen);
+        resident(state, place, caps, memory, &mut seen);
         if counted.elapsed() > COUNTED {
             counted = Instant::now();
             if let Ok(metrics) = http::ask(place.http, &tokens.operator, "GET /metrics", "", METRICS) {
-                floor.judge(|report| judge_counted(report, &metrics, caps));
+                state.judge(|report| judge_counted(report, &metrics, caps));
             }
         }
         std::thread::sleep(PAUSE);
@@ -51,27 +51,27 @@ pub(super) fn run(floor: &Floor, tokens: &Tokens, caps: Caps, memory: Memory) ->
     seen
 }
 
-fn answers(floor: &Floor, tokens: &Tokens, place: Place, seen: &mut Seen) {
+fn answers(state: &RoundState, tokens: &Tokens, place: ServerAddress, seen: &mut WatchFigures) {
     for (path, token) in paths(tokens) {
         let answer = http::ask(place.http, token, path, "", longest());
         // A server that was stopped meanwhile need not answer.
-        if floor.place() != Some(place) {
+        if state.place() != Some(place) {
             return;
         }
         seen.asked += 1;
         match answer {
             Ok(answer) if answer.status == 200 => seen.slowest = seen.slowest.max(answer.took),
-            Ok(answer) => floor.found(format!("{path} is answered {}: {}", answer.status, answer.body)),
-            Err(error) => floor.found(format!("{path} does not answer within {:?}: {error}", longest())),
+            Ok(answer) => state.found(format!("{path} is answered {}: {}", answer.status, answer.body)),
+            Err(error) => state.found(format!("{path} does not answer within {:?}: {error}", longest())),
         }
     }
 }
 
-fn resident(floor: &Floor, place: Place, caps: Caps, memory: Memory, seen: &mut Seen) {
+fn resident(state: &RoundState, place: ServerAddress, caps: Caps, memory: MemoryBounds, seen: &mut WatchFigures) {
     let now = machine::memory_of(&place.id.to_string());
     // Told once: it stays so.
     if now > memory.most && seen.most <= memory.most {
-        floor.found(over_resident(now, memory.most, memory.idle, caps));
+        state.found(over_resident(now, memory.most, memory.idle, caps));
     }
     seen.most = seen.most.max(now);
 }

@@ -1,7 +1,7 @@
 //! A restart on a full disk: by default the server decides on, keeps nothing, and says so.
 
 use super::Sizes;
-use crate::attack::caller::Answered;
+use crate::attack::caller::CheckReply;
 use crate::attack::stage::Stage;
 use crate::kills::{Shim, Trouble};
 use crate::{Failure, Report};
@@ -18,7 +18,7 @@ pub(super) fn full(sizes: &Sizes, report: &mut Report) -> Result<(), Failure> {
         shim.trouble(Trouble::Full)?;
         if stage.again(report, after)? {
             let answer = stage.honest()?.check("known", "login")?;
-            report.demand(answer == Answered::Refused, || {
+            report.demand(answer == CheckReply::Refused, || {
                 format!("fresh before its time: 5/h of an exhausted key is answered {answer:?} after {after}")
             });
             let health = stage.metrics()?.series("tollgate_journal_health");

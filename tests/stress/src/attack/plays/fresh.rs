@@ -1,16 +1,16 @@
 //! Quotas that are cleared without the right to: a key that has used what it may is fresh again.
 
 use super::Sizes;
-use crate::attack::caller::{Answered, Caller};
+use crate::attack::caller::{Caller, CheckReply};
 use crate::attack::stage::Stage;
 use crate::serving::Reply;
 use crate::{Failure, Report};
 
 /// Ways that change nothing, by their name and words; `KEY` and `AT` stand for the key and the time of its charge.
-type Way = (&'static str, &'static [&'static str]);
+type HarmlessCommand = (&'static str, &'static [&'static str]);
 
 /// Against a text that names its limit.
-const BY_NAME: &[Way] = &[
+const BY_NAME: &[HarmlessCommand] = &[
     ("a peek", &["TG.PEEK", "KEY", "1/s gcra name=api"]),
     ("a cost of 0", &["TG.CHECK", "KEY", "1/s gcra name=api", "COST", "0"]),
     ("a refund that gives back nothing", &["TG.REFUND", "KEY", "1/s gcra name=api", "1", "AT"]),
@@ -21,7 +21,7 @@ const BY_NAME: &[Way] = &[
 ];
 
 /// Against a policy of the server, whose name a caller may give to texts.
-const OF_POLICY: &[Way] = &[
+const OF_POLICY: &[HarmlessCommand] = &[
     ("a peek", &["TG.PEEK", "KEY", "1/s gcra name=api", "NAME", "login"]),
     ("a cost of 0", &["TG.CHECK", "KEY", "1/s gcra name=api", "NAME", "login", "COST", "0"]),
     ("a refund that gives back nothing", &["TG.REFUND", "KEY", "1/s gcra name=api", "1", "AT", "NAME", "login"]),
@@ -38,7 +38,7 @@ pub(super) fn of_policy(sizes: &Sizes, report: &mut Report) -> Result<(), Failur
 }
 
 /// Each way on a key of its own, which has used everything before and must be refused after.
-fn try_out(sizes: &Sizes, report: &mut Report, policy: &str, ways: &[Way]) -> Result<(), Failure> {
+fn try_out(sizes: &Sizes, report: &mut Report, policy: &str, ways: &[HarmlessCommand]) -> Result<(), Failure> {
     let stage = Stage::started(sizes.caps, "  login: 5/h name=api\n")?;
     let (mut honest, mut attacker, mut reader) = (stage.honest()?, stage.attacker()?, stage.reader()?);
     for (number, (name, words)) in ways.iter().enumerate() {
@@ -146,7 +146,7 @@ fn demand_spent(
     after: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
     let answer = caller.check(key, policy)?;
-    report.demand(answer == Answered::Refused, || {
+    report.demand(answer == CheckReply::Refused, || {
         format!("fresh before its time: {policy} of an exhausted key is answered {answer:?} after {}", after())
     });
     Ok(())

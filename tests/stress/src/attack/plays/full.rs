@@ -1,7 +1,7 @@
 //! A server whose memory is full, stopped and started again.
 
 use super::Sizes;
-use crate::attack::caller::{Answered, check, many_limits};
+use crate::attack::caller::{CheckReply, check, many_limits};
 use crate::attack::stage::Stage;
 use crate::{Failure, Report};
 
@@ -23,7 +23,7 @@ pub(super) fn restart(sizes: &Sizes, report: &mut Report) -> Result<(), Failure>
             return Ok(());
         }
         let answer = stage.honest()?.check("known", "login")?;
-        report.demand(answer == Answered::Refused, || {
+        report.demand(answer == CheckReply::Refused, || {
             format!("fresh before its time: 5/h of an exhausted key is answered {answer:?} after {after}")
         });
     }

@@ -1,7 +1,7 @@
 //! Policy names of callers, a thousand in each of many lives of a server: names without live keys are given back.
 
 use super::Sizes;
-use crate::attack::caller::Answered;
+use crate::attack::caller::CheckReply;
 use crate::attack::caller::answered;
 use crate::attack::stage::Stage;
 use crate::{Failure, Report};
@@ -19,7 +19,7 @@ pub(super) fn lives(sizes: &Sizes, report: &mut Report) -> Result<(), Failure> {
             ["TG.CHECK", "k", "1/ms", "NAME", &name].map(str::to_owned).to_vec()
         };
         let mut errors = 0;
-        let count = |_, reply: &_| errors += u64::from(matches!(answered(reply), Answered::Error(_)));
+        let count = |_, reply: &_| errors += u64::from(matches!(answered(reply), CheckReply::Error(_)));
         stage.attacker()?.flood(0..NAMES, words, count)?;
         if life == 0 && errors == NAMES {
             return Err(Failure("no name of a caller is taken".to_owned()));
@@ -32,10 +32,10 @@ pub(super) fn lives(sizes: &Sizes, report: &mut Report) -> Result<(), Failure> {
             return Ok(());
         }
         let new = stage.honest()?.check("u", &format!("new-{life}"))?;
-        report.demand(new == Answered::Granted(1), || format!("the new policy is answered {new:?} after {after}"));
+        report.demand(new == CheckReply::Granted(1), || format!("the new policy is answered {new:?} after {after}"));
     }
     let known = stage.honest()?.check("known", "login")?;
-    report.demand(known == Answered::Refused, || {
+    report.demand(known == CheckReply::Refused, || {
         format!("fresh before its time: 5/h of an exhausted key is answered {known:?} after {LIVES} lives")
     });
     Ok(())

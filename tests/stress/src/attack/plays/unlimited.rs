@@ -1,7 +1,7 @@
 //! Keys that become unlimited: the server decides on a state that it then does not keep.
 
 use super::Sizes;
-use crate::attack::caller::{Answered, answered, check, many_limits};
+use crate::attack::caller::{CheckReply, answered, check, many_limits};
 use crate::attack::stage::Stage;
 use crate::{Failure, Report};
 
@@ -20,8 +20,8 @@ impl Counts {
         Self(vec![0; keys as usize])
     }
 
-    fn add(&mut self, key: u64, answer: &Answered) {
-        if let (Answered::Granted(units), Some(count)) = (answer, self.0.get_mut(key as usize)) {
+    fn add(&mut self, key: u64, answer: &CheckReply) {
+        if let (CheckReply::Granted(units), Some(count)) = (answer, self.0.get_mut(key as usize)) {
             *count = count.saturating_add(u8::try_from(*units).unwrap_or(u8::MAX));
         }
     }

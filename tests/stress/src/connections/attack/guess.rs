@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::reach::{HANGS, all, connect};
+use super::addresses::{HANGS, all, connect};
 use super::{Attack, Figures};
 use crate::Failure;
 use crate::connections::client::command;

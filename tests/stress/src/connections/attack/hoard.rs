@@ -8,7 +8,7 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::reach::{all, connect};
+use super::addresses::{all, connect};
 use super::{Attack, Figures};
 use crate::Failure;
 use crate::connections::client::command;

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::reach::{HANGS, connect};
+use super::addresses::{HANGS, connect};
 use super::{Attack, Figures};
 use crate::Failure;
 use crate::connections::client::command;
@@ -22,7 +22,7 @@ pub(super) const PIPELINE: usize = 400;
 const PONG: &[u8] = b"+PONG\r\n";
 
 /// What became of a connection.
-enum Came {
+enum ConnectResult {
     Held(TcpStream),
     Refused,
     Wrong,
@@ -40,19 +40,19 @@ pub(super) async fn run(attack: Arc<Attack>, questions: usize) -> Result<Figures
             let mut tasks = JoinSet::new();
             for _ in 0..some {
                 let attack = Arc::clone(&attack);
-                tasks.spawn(async move { come(&attack, address, questions).await.unwrap_or(Came::Wrong) });
+                tasks.spawn(async move { come(&attack, address, questions).await.unwrap_or(ConnectResult::Wrong) });
             }
             while let Some(came) = tasks.join_next().await {
                 figures.tried += 1;
                 match came? {
-                    Came::Held(stream) => {
+                    ConnectResult::Held(stream) => {
                         held.push(stream);
                         figures.held += 1;
                         figures.requests += questions as u64;
                         figures.of_first += u64::from(address == 0);
                     }
-                    Came::Refused => figures.refused += 1,
-                    Came::Wrong => figures.wrong += 1,
+                    ConnectResult::Refused => figures.refused += 1,
+                    ConnectResult::Wrong => figures.wrong += 1,
                 }
             }
         }
@@ -66,7 +66,7 @@ pub(super) async fn run(attack: Arc<Attack>, questions: usize) -> Result<Figures
     Ok(figures)
 }
 
-async fn come(attack: &Attack, address: usize, questions: usize) -> io::Result<Came> {
+async fn come(attack: &Attack, address: usize, questions: usize) -> io::Result<ConnectResult> {
     let mut stream = connect(attack, attack.plan.from(address)).await?;
     // Who is refused may be gone before this is sent; what it was told is there all the same.
     let question = command(&["TG.CHECK", "rested", "1000000000/h gcra"]);
@@ -75,17 +75,17 @@ async fn come(attack: &Attack, address: usize, questions: usize) -> io::Result<C
     while !(said.ends_with(PONG) || said.starts_with(b"-") && said.ends_with(b"\n")) {
         match timeout(HANGS, stream.read(&mut some)).await? {
             // Refused without a word: the reset came before it.
-            Ok(0) | Err(_) => return Ok(Came::Refused),
+            Ok(0) | Err(_) => return Ok(ConnectResult::Refused),
             Ok(read) => said.extend_from_slice(&some[..read]),
         }
     }
     let answers = said.windows(4).filter(|four| four == b"*6\r\n").count();
     Ok(if said.ends_with(PONG) && answers == questions {
-        Came::Held(stream)
+        ConnectResult::Held(stream)
     } else if said.starts_with(b"-ERR max number of clients reached") {
-        Came::Refused
+        ConnectResult::Refused
     } else {
-        Came::Wrong
+        ConnectResult::Wrong
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio::io::AsyncWriteExt;
 
-use super::reach::{all, connect, rest};
+use super::addresses::{all, connect, rest};
 use super::{Attack, Figures};
 use crate::Failure;
 

@@ -11,8 +11,9 @@
 //! | `lines.rs` | send what a browser would |
 //! | `guess.rs` | log in with wrong tokens |
 //! | `hoard.rs` | make the server keep bytes: half of a long command, commands that wait for EXEC, its replies |
-//! | `plan.rs`, `figures.rs`, `reach.rs` | what they are told; what they tell; connections from an address |
+//! | `plan.rs`, `figures.rs`, `addresses.rs` | what they are told; what they tell; connections from an address |
 
+mod addresses;
 mod figures;
 mod guess;
 mod half;
@@ -20,7 +21,6 @@ mod hoard;
 mod idle;
 mod lines;
 mod plan;
-mod reach;
 mod slow;
 mod storm;
 mod unread;
@@ -42,7 +42,7 @@ use super::Sizes;
 use super::server::Server;
 use crate::Failure;
 
-type Attacking = Pin<Box<dyn Future<Output = Result<Figures, Failure>>>>;
+type AttackFuture = Pin<Box<dyn Future<Output = Result<Figures, Failure>>>>;
 
 /// A way to attack.
 pub(super) struct Kind {
@@ -56,13 +56,13 @@ pub(super) struct Kind {
     pub(super) count: fn(&Sizes) -> usize,
     /// How long they may go on.
     pub(super) lasts: fn(&Sizes) -> Duration,
-    pub(super) must: Must,
-    run: fn(Arc<Attack>) -> Attacking,
+    pub(super) expected: Expectation,
+    run: fn(Arc<Attack>) -> AttackFuture,
 }
 
 /// What must come of the attackers, beside what must come of every attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Must {
+pub(super) enum Expectation {
     /// As many are held as the caps say, and no more.
     FillCaps,
     /// All are cut off.
@@ -88,7 +88,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |sizes| sizes.idle,
         lasts: |sizes| sizes.lasts,
-        must: Must::FillCaps,
+        expected: Expectation::FillCaps,
         run: |attack| Box::pin(idle::run(attack, 0)),
     },
     Kind {
@@ -98,7 +98,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |sizes| sizes.idle,
         lasts: |sizes| sizes.lasts,
-        must: Must::FillCaps,
+        expected: Expectation::FillCaps,
         run: |attack| Box::pin(idle::run(attack, idle::PIPELINE)),
     },
     Kind {
@@ -108,7 +108,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |sizes| sizes.unread,
         lasts: |sizes| sizes.patience,
-        must: Must::BeCut,
+        expected: Expectation::BeCut,
         run: |attack| Box::pin(unread::run(attack, false)),
     },
     Kind {
@@ -118,7 +118,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |sizes| sizes.unread,
         lasts: |sizes| sizes.patience,
-        must: Must::BeCut,
+        expected: Expectation::BeCut,
         run: |attack| Box::pin(unread::run(attack, true)),
     },
     Kind {
@@ -128,7 +128,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |sizes| 3 * sizes.unread,
         lasts: |sizes| sizes.lasts,
-        must: Must::DoNoHarm,
+        expected: Expectation::DoNoHarm,
         run: |attack| Box::pin(hoard::run(attack)),
     },
     Kind {
@@ -138,7 +138,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: true,
         count: |sizes| sizes.slow,
         lasts: |sizes| sizes.patience,
-        must: Must::BeCut,
+        expected: Expectation::BeCut,
         run: |attack| Box::pin(slow::run(attack, slow::HEAD)),
     },
     Kind {
@@ -148,7 +148,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |sizes| sizes.slow,
         lasts: |sizes| if sizes.sees_slow_commands_cut() { sizes.patience } else { sizes.lasts },
-        must: Must::BeCutLate,
+        expected: Expectation::BeCutLate,
         run: |attack| Box::pin(slow::run(attack, slow::COMMAND)),
     },
     Kind {
@@ -158,7 +158,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |sizes| sizes.half,
         lasts: |sizes| sizes.patience,
-        must: Must::BeCut,
+        expected: Expectation::BeCut,
         run: |attack| Box::pin(half::run(attack)),
     },
     Kind {
@@ -168,7 +168,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |_| storm::AT_ONCE,
         lasts: |sizes| sizes.lasts,
-        must: Must::DoNoHarm,
+        expected: Expectation::DoNoHarm,
         run: |attack| Box::pin(storm::run(attack)),
     },
     Kind {
@@ -178,7 +178,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |_| lines::AT_ONCE,
         lasts: |sizes| sizes.lasts,
-        must: Must::BeCut,
+        expected: Expectation::BeCut,
         run: |attack| Box::pin(lines::run(attack)),
     },
     Kind {
@@ -188,7 +188,7 @@ pub(super) static KINDS: &[Kind] = &[
         is_http: false,
         count: |_| guess::AT_ONCE,
         lasts: |sizes| sizes.lasts,
-        must: Must::DoNoHarm,
+        expected: Expectation::DoNoHarm,
         run: |attack| Box::pin(guess::run(attack)),
     },
 ];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
-use super::reach::{all, connect};
+use super::addresses::{all, connect};
 use super::{Attack, Figures};
 use crate::Failure;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::io::AsyncWriteExt;
 
-use super::reach::{all, connect, reset};
+use super::addresses::{all, connect, reset};
 use super::{Attack, Figures};
 use crate::Failure;
 

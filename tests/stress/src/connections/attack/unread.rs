@@ -8,7 +8,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::reach::{all, connect};
+use super::addresses::{all, connect};
 use super::{Attack, Figures};
 use crate::Failure;
 use crate::connections::client::command;

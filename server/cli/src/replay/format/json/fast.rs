@@ -1,14 +1,14 @@
 //! The fast parser: flat objects of plain strings, plain numbers and the three words. It returns only what it has
 //! understood to the last byte; anything else is `None`, and is left to the full parser.
 
-use super::{COST, Json, MAX_KEYS};
+use super::{COST, JsonFormat, MAX_KEYS};
 use crate::moment;
-use crate::replay::format::{Decimal, Entry, Stamp, write_key};
+use crate::replay::format::{EntryTime, LogNumber, ReplayEntry, write_key};
 
 /// Returns the request of a plain line.
-pub(super) fn parse(json: &Json, line: &[u8], key: &mut Vec<u8>) -> Option<Entry> {
-    let mut cursor = Cursor { line, place: 0 };
-    let mut found = Found { stamp: None, cost: None, keys: [None; MAX_KEYS] };
+pub(super) fn parse(json: &JsonFormat, line: &[u8], key: &mut Vec<u8>) -> Option<ReplayEntry> {
+    let mut cursor = LineCursor { line, place: 0 };
+    let mut fields = PlainFields { stamp: None, cost: None, keys: [None; MAX_KEYS] };
     cursor.blank();
     cursor.take(b'{')?;
     loop {
@@ -18,7 +18,7 @@ pub(super) fn parse(json: &Json, line: &[u8], key: &mut Vec<u8>) -> Option<Entry
         cursor.take(b':')?;
         cursor.blank();
         let value = cursor.value()?;
-        found.field(json, name, value)?;
+        fields.field(json, name, value)?;
         cursor.blank();
         match cursor.next()? {
             b',' => {}
@@ -30,55 +30,56 @@ pub(super) fn parse(json: &Json, line: &[u8], key: &mut Vec<u8>) -> Option<Entry
     if cursor.place < line.len() {
         return None;
     }
-    found.entry(json, key)
+    fields.entry(json, key)
 }
 
 /// The fields of a line that are used.
-struct Found<'a> {
-    stamp: Option<Stamp>,
+struct PlainFields<'a> {
+    stamp: Option<EntryTime>,
     cost: Option<u64>,
     keys: [Option<&'a [u8]>; MAX_KEYS],
 }
 
+/// A value that the fast parser understands.
 #[derive(Clone, Copy)]
-enum Value<'a> {
+enum PlainValue<'a> {
     Text(&'a [u8]),
-    Number(&'a [u8], Decimal),
+    Number(&'a [u8], LogNumber),
     Word,
 }
 
-impl<'a> Found<'a> {
+impl<'a> PlainFields<'a> {
     /// Records a field that is used. A field that occurs twice is not plain.
     #[inline]
-    fn field(&mut self, json: &Json, name: &[u8], value: Value<'a>) -> Option<()> {
+    fn field(&mut self, json: &JsonFormat, name: &[u8], value: PlainValue<'a>) -> Option<()> {
         if name == json.time.as_bytes() {
             let stamp = match value {
-                Value::Number(_, number) => Stamp::Number(number),
-                Value::Text(text) => Stamp::Moment(moment::parse(str::from_utf8(text).ok()?)?),
-                Value::Word => return None,
+                PlainValue::Number(_, number) => EntryTime::Number(number),
+                PlainValue::Text(text) => EntryTime::Moment(moment::parse(str::from_utf8(text).ok()?)?),
+                PlainValue::Word => return None,
             };
             set(&mut self.stamp, stamp)?;
         }
         if name == COST.as_bytes() {
-            let Value::Number(_, number) = value else { return None };
+            let PlainValue::Number(_, number) = value else { return None };
             set(&mut self.cost, number.exact()?)?;
         }
         for (own, slot) in json.keys.iter().zip(&mut self.keys) {
             if name == own.as_bytes() {
-                let (Value::Text(text) | Value::Number(text, _)) = value else { return None };
+                let (PlainValue::Text(text) | PlainValue::Number(text, _)) = value else { return None };
                 set(slot, text)?;
             }
         }
         Some(())
     }
 
-    fn entry(self, json: &Json, key: &mut Vec<u8>) -> Option<Entry> {
+    fn entry(self, json: &JsonFormat, key: &mut Vec<u8>) -> Option<ReplayEntry> {
         let keys = &self.keys[..json.keys.len()];
         if keys.iter().any(Option::is_none) {
             return None;
         }
         write_key(key, keys.iter().flatten().copied()).ok()?;
-        Some(Entry { stamp: self.stamp?, cost: self.cost.unwrap_or(1) })
+        Some(ReplayEntry { stamp: self.stamp?, cost: self.cost.unwrap_or(1) })
     }
 }
 
@@ -86,12 +87,13 @@ fn set<T>(slot: &mut Option<T>, value: T) -> Option<()> {
     slot.replace(value).is_none().then_some(())
 }
 
-struct Cursor<'a> {
+/// A line, and the place of the next byte.
+struct LineCursor<'a> {
     line: &'a [u8],
     place: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> LineCursor<'a> {
     #[inline]
     fn peek(&self) -> Option<u8> {
         self.line.get(self.place).copied()
@@ -128,9 +130,9 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn value(&mut self) -> Option<Value<'a>> {
+    fn value(&mut self) -> Option<PlainValue<'a>> {
         match self.peek()? {
-            b'"' => self.string().map(Value::Text),
+            b'"' => self.string().map(PlainValue::Text),
             b'0'..=b'9' => self.number(),
             b't' => self.word(b"true"),
             b'f' => self.word(b"false"),
@@ -139,15 +141,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn word(&mut self, word: &[u8]) -> Option<Value<'a>> {
+    fn word(&mut self, word: &[u8]) -> Option<PlainValue<'a>> {
         let rest = &self.line[self.place..];
         self.place += word.len();
-        rest.starts_with(word).then_some(Value::Word)
+        rest.starts_with(word).then_some(PlainValue::Word)
     }
 
     /// Parses a number without sign and exponent whose whole part fits 64 bits.
     #[inline]
-    fn number(&mut self) -> Option<Value<'a>> {
+    fn number(&mut self) -> Option<PlainValue<'a>> {
         let start = self.place;
         let whole = self.digits();
         let length = self.place - start;
@@ -155,7 +157,7 @@ impl<'a> Cursor<'a> {
         if length > 19 || (length > 1 && self.line[start] == b'0') {
             return None;
         }
-        let mut number = Decimal { whole, millionths: 0, more: false };
+        let mut number = LogNumber { whole, millionths: 0, more: false };
         if self.peek() == Some(b'.') {
             self.place += 1;
             self.fraction(&mut number)?;
@@ -163,7 +165,7 @@ impl<'a> Cursor<'a> {
         if matches!(self.peek(), Some(b'e' | b'E')) {
             return None;
         }
-        Some(Value::Number(&self.line[start..self.place], number))
+        Some(PlainValue::Number(&self.line[start..self.place], number))
     }
 
     /// Returns the value of the digits here; wrong, and not used, if there are more than 19.
@@ -178,7 +180,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn fraction(&mut self, number: &mut Decimal) -> Option<()> {
+    fn fraction(&mut self, number: &mut LogNumber) -> Option<()> {
         let mut places = 0usize;
         while let Some(byte @ b'0'..=b'9') = self.peek() {
             if places < 6 {

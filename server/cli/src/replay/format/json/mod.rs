@@ -1,18 +1,23 @@
 //! JSON Lines. Most lines are plain and handled by the fast parser; what that does not know, and every mistake, is left
 //! to the full parser. A test checks that both return the same for every line.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `fast.rs` | the fast parser: flat objects of plain strings and numbers |
+//! | `full.rs` | the full parser: any JSON object, by serde_json |
 
 mod fast;
 mod full;
 
-use super::{Entry, Malformed, key_names};
-use crate::error::Error;
+use super::{MalformedLine, ReplayEntry, key_names};
+use crate::error::CliError;
 
 /// The largest number of fields of a key.
 pub(crate) const MAX_KEYS: usize = 8;
 
 /// The names of the fields of a JSON line.
 #[derive(Debug)]
-pub(crate) struct Json {
+pub(crate) struct JsonFormat {
     time: Box<str>,
     keys: Vec<Box<str>>,
 }
@@ -20,15 +25,15 @@ pub(crate) struct Json {
 /// The field of the cost.
 const COST: &str = "cost";
 
-impl Json {
+impl JsonFormat {
     /// Returns a format with the time in the field `time` and the key in the fields that `key` names.
-    pub(crate) fn new(key: &str, time: &str) -> Result<Self, Error> {
+    pub(crate) fn new(key: &str, time: &str) -> Result<Self, CliError> {
         let names = key_names(key, MAX_KEYS)?;
         Ok(Self { time: time.into(), keys: names.into_iter().map(Box::from).collect() })
     }
 
-    /// See [`super::Format::parse`].
-    pub(crate) fn parse(&self, line: &[u8], key: &mut Vec<u8>) -> Result<Entry, Malformed> {
+    /// See [`super::ReplayFormat::parse`].
+    pub(crate) fn parse(&self, line: &[u8], key: &mut Vec<u8>) -> Result<ReplayEntry, MalformedLine> {
         let start = key.len();
         if let Some(entry) = fast::parse(self, line, key) {
             return Ok(entry);
@@ -54,16 +59,9 @@ impl Json {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_random::Rng;
+
     use super::*;
-    use crate::dice::Dice;
-
-    fn pick<'a>(dice: &mut Dice, among: &[&'a str]) -> &'a str {
-        among[roll(dice, among.len())]
-    }
-
-    fn roll(dice: &mut Dice, sides: usize) -> usize {
-        dice.below(sides as u64) as usize
-    }
 
     const NAMES: &[&str] =
         &["t", "key", "cost", "path", "\\u0074", "k\\u0065y", "", "T", "kéy", "a b", "a\\\"b", "\u{7f}"];
@@ -78,49 +76,49 @@ mod tests {
     const NO_BLANKS: &[&str] = &["\u{b}", "\u{a0}", "\0", "/**/"];
 
     /// Returns a line that is mostly valid: random bytes would all fail in their first column.
-    fn line(dice: &mut Dice) -> Vec<u8> {
+    fn line(rng: &mut Rng) -> Vec<u8> {
         let values: Vec<_> = VALUES.split_ascii_whitespace().chain(CONTROLS.iter().copied()).collect();
         let mut text = String::new();
-        let blank = |dice: &mut Dice, text: &mut String| {
-            let right = roll(dice, 100) > 0;
-            text.push_str(pick(dice, if right { BLANKS } else { NO_BLANKS }));
+        let blank = |rng: &mut Rng, text: &mut String| {
+            let right = rng.below(100) > 0;
+            text.push_str(rng.pick(if right { BLANKS } else { NO_BLANKS }));
         };
-        blank(dice, &mut text);
+        blank(rng, &mut text);
         text.push('{');
-        let mut fields = vec![("t", pick(dice, &values[..6])), ("key", pick(dice, &["\"a\"", "\"user:12345\"", "7"]))];
-        if roll(dice, 2) == 0 {
+        let mut fields = vec![("t", rng.pick(&values[..6])), ("key", rng.pick(&["\"a\"", "\"user:12345\"", "7"]))];
+        if rng.one_in(2) {
             fields.push(("path", "\"/a\""));
         }
-        for _ in 0..roll(dice, 3) {
-            let place = roll(dice, fields.len() + 1);
-            fields.insert(place, (pick(dice, NAMES), pick(dice, &values)));
+        for _ in 0..rng.below(3) {
+            let place = rng.index(fields.len() + 1);
+            fields.insert(place, (rng.pick(NAMES), rng.pick(&values)));
         }
-        fields.truncate(1 + roll(dice, 9));
+        fields.truncate(1 + rng.index(9));
         for (place, (name, value)) in fields.into_iter().enumerate() {
             if place > 0 {
                 text.push(',');
             }
-            blank(dice, &mut text);
+            blank(rng, &mut text);
             text += &format!("\"{name}\"");
-            blank(dice, &mut text);
+            blank(rng, &mut text);
             text.push(':');
-            blank(dice, &mut text);
+            blank(rng, &mut text);
             text.push_str(value);
-            blank(dice, &mut text);
+            blank(rng, &mut text);
         }
         text.push('}');
-        blank(dice, &mut text);
-        damaged(dice, text.into_bytes())
+        blank(rng, &mut text);
+        damaged(rng, text.into_bytes())
     }
 
     /// Damages one byte of a quarter of the lines.
-    fn damaged(dice: &mut Dice, mut line: Vec<u8>) -> Vec<u8> {
-        if roll(dice, 4) == 0 {
-            let place = roll(dice, line.len());
-            match roll(dice, 3) {
-                0 => line[place] = roll(dice, 256) as u8,
+    fn damaged(rng: &mut Rng, mut line: Vec<u8>) -> Vec<u8> {
+        if rng.one_in(4) {
+            let place = rng.index(line.len());
+            match rng.below(3) {
+                0 => line[place] = rng.next_u64() as u8,
                 1 => drop(line.remove(place)),
-                _ => line.insert(place, b"{}[]:,\"\\0-. e"[roll(dice, 13)]),
+                _ => line.insert(place, rng.pick(b"{}[]:,\"\\0-. e")),
             }
         }
         line
@@ -128,12 +126,12 @@ mod tests {
 
     #[test]
     fn the_fast_way_and_the_full_way_agree_on_every_line() {
-        let mut dice = Dice::new(0x2545_f491);
-        let formats = ["key", "key,path", "t", "cost,key", "key,key"].map(|key| Json::new(key, "t").unwrap());
+        let mut rng = Rng::new(0x2545_f491);
+        let formats = ["key", "key,path", "t", "cost,key", "key,key"].map(|key| JsonFormat::new(key, "t").unwrap());
         let (mut taken, mut refused, mut fast_ones) = (0, 0, 0);
         for _ in 0..200_000 {
-            let line = line(&mut dice);
-            let json = &formats[roll(&mut dice, formats.len())];
+            let line = line(&mut rng);
+            let json = &formats[rng.index(formats.len())];
             let (mut fast_key, mut full_key) = (Vec::new(), Vec::new());
             let fast = fast::parse(json, &line, &mut fast_key);
             let full = full::parse(json, &line, &mut full_key);
@@ -151,7 +149,7 @@ mod tests {
 
     #[test]
     fn plain_lines_go_the_fast_way() {
-        let json = Json::new("key", "t").unwrap();
+        let json = JsonFormat::new("key", "t").unwrap();
         for line in [
             r#"{"t":1700000000.123456,"key":"user:12345"}"#,
             r#"{"t":1700000000123456,"key":"user:12345"}"#,
