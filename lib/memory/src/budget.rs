@@ -8,6 +8,8 @@ use crate::sync::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(crate) struct Budget {
     cap: usize,
+    /// The number of bytes that only the table may take.
+    table_reserve: usize,
     /// The number of bytes allowed beyond the cap, for a replay or a snapshot.
     slack: AtomicUsize,
     /// The same for the table. It is zero where a table that could not grow before is to be filled up instead.
@@ -20,24 +22,32 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) fn new(cap: usize) -> Self {
         let none = || AtomicUsize::new(0);
-        Self { cap, slack: none(), table_slack: none(), used: none(), table: none(), records: none() }
+        Self { cap, table_reserve: 0, slack: none(), table_slack: none(), used: none(), table: none(), records: none() }
+    }
+
+    /// Creates a budget of which only the table may take `reserve` bytes.
+    pub(crate) fn with_table_reserve(cap: usize, reserve: usize) -> Self {
+        Self { table_reserve: reserve, ..Self::new(cap) }
     }
 
     /// Takes bytes for the table: at most three quarters of the cap.
     pub(crate) fn take_for_table(&self, bytes: usize) -> bool {
-        self.take_share(&self.table, self.table_slack.load(Ordering::Relaxed), bytes)
+        let slack = self.table_slack.load(Ordering::Relaxed);
+        self.take_share(&self.table, slack, bytes, self.cap.saturating_add(slack))
     }
 
     /// Takes bytes for records: at most three quarters of the cap.
     pub(crate) fn take_for_records(&self, bytes: usize) -> bool {
-        self.take_share(&self.records, self.slack.load(Ordering::Relaxed), bytes)
+        let slack = self.slack.load(Ordering::Relaxed);
+        self.take_share(&self.records, slack, bytes, self.open_cap().saturating_add(slack))
     }
 
-    fn take_share(&self, share: &AtomicUsize, slack: usize, bytes: usize) -> bool {
+    /// Takes bytes for the table or for records, while no more than `most` are used in total.
+    fn take_share(&self, share: &AtomicUsize, slack: usize, bytes: usize, most: usize) -> bool {
         if !add(share, bytes, (self.cap / 4 * 3).saturating_add(slack)) {
             return false;
         }
-        let taken = add(&self.used, bytes, self.cap.saturating_add(slack));
+        let taken = add(&self.used, bytes, most);
         if !taken {
             share.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -46,12 +56,20 @@ impl Budget {
 
     /// Takes bytes. Returns whether that many were available.
     pub(crate) fn take(&self, bytes: usize) -> bool {
-        bytes == 0 || add(&self.used, bytes, self.cap.saturating_add(self.slack.load(Ordering::Relaxed)))
+        bytes == 0 || add(&self.used, bytes, self.open_cap().saturating_add(self.slack.load(Ordering::Relaxed)))
+    }
+
+    /// Returns the number of bytes that may be in use without those that are still reserved for the table.
+    fn open_cap(&self) -> usize {
+        if self.table_reserve == 0 {
+            return self.cap;
+        }
+        self.cap - self.table_reserve.saturating_sub(self.table.load(Ordering::Relaxed))
     }
 
     /// Takes bytes for memory that is not essential. This never exceeds the cap, even if slack is allowed.
     pub(crate) fn take_usual(&self, bytes: usize) -> bool {
-        bytes == 0 || add(&self.used, bytes, self.cap)
+        bytes == 0 || add(&self.used, bytes, self.open_cap())
     }
 
     /// Counts the bytes of an empty store, which are fewer than the minimum cap.

@@ -198,7 +198,7 @@ impl MemoryCore {
     ) -> Option<PolicyCells<'a>> {
         let Some(mut held) = own else { return self.draw_shared(overflows, target, ident, at) };
         let may_begin = !held.may_share() || !self.overflow.is_used(target.space);
-        if target.is_own && held.hold_own(inner, target.space, may_begin) {
+        if target.is_own && held.hold_own(inner, target.space, (may_begin, overflows.may_charge())) {
             return Some(PolicyCells::Own(held, target));
         }
         let limits = target.policy.limits();

@@ -157,10 +157,15 @@ impl<'a> HeldKey<'a> {
         self.new.is_some()
     }
 
-    /// Returns whether the key has exactly the cells of a space's own policy, and there is memory for charging them.
-    /// They are then in its record, see [`HeldKey::own_cells`]. A key without cells gets them in their initial state if
-    /// `may_begin` is set.
-    pub(crate) fn hold_own(&mut self, inner: &mut ShardState, space: &Space, may_begin: bool) -> bool {
+    /// Returns whether the key has exactly the cells of a space's own policy, and there is memory for charging them if
+    /// `may_charge` is set. They are then in its record, see [`HeldKey::own_cells`]. A key without cells gets them in
+    /// their initial state if `may_begin` is set.
+    pub(crate) fn hold_own(
+        &mut self,
+        inner: &mut ShardState,
+        space: &Space,
+        (may_begin, may_charge): (bool, bool),
+    ) -> bool {
         let begins = self.record.is_free();
         if begins {
             if !may_begin || self.had_record {
@@ -170,7 +175,9 @@ impl<'a> HeldKey<'a> {
         } else if !self.record.is_own() || self.space.rank != space.rank {
             return false;
         }
-        if !self.had_record && space.packs {
+        // A record does not grow when nothing is charged.
+        let needs_nothing = if self.had_record { !may_charge } else { space.packs };
+        if needs_nothing {
             return true;
         }
         let bytes = self.record.bytes(space.is_callers) + self.record.growth();

@@ -18,6 +18,9 @@ use crate::sync::{AtomicU64, MutexGuard, Ordering};
 const MAX_BUCKETS: usize = 1_024;
 /// The number of bytes of the budget per bucket.
 const BYTES_A_BUCKET: usize = 448;
+/// The reciprocal of the share of the budget for named policies that only the table may take. Otherwise the records and
+/// logs of some policies could take the buckets of policies that need neither.
+const TABLE_SHARE: usize = 4;
 
 /// Returns the number of buckets that the keys of a name share: fewer for later names, so that very many names do not
 /// take more than there is.
@@ -42,8 +45,9 @@ struct OverflowHalf {
 impl MemoryOverflow {
     /// Creates buckets of at most `bytes` in total.
     pub(crate) fn new(bytes: usize) -> Self {
-        let half = || OverflowHalf { shard: OnceLock::new(), budget: Budget::new(bytes / 2) };
-        Self { halves: [half(), half()], decisions: AtomicU64::new(0) }
+        let half = |budget| OverflowHalf { shard: OnceLock::new(), budget };
+        let named = Budget::with_table_reserve(bytes / 2, bytes / 2 / TABLE_SHARE);
+        Self { halves: [half(Budget::new(bytes / 2)), half(named)], decisions: AtomicU64::new(0) }
     }
 
     fn half(&self, space: &Space) -> &OverflowHalf {

@@ -176,6 +176,25 @@ fn a_key_that_got_a_slot_and_nothing_else_still_has_what_it_used_of_a_bucket() {
 }
 
 #[test]
+fn a_flood_under_other_policies_leaves_a_packed_policy_its_buckets() {
+    let (memory, _) = store(MIN_CAP);
+    let named = |name: &str, text: &str| memory.prepare(&policy(text).with_name(name).unwrap()).unwrap();
+    let texts = ["300/h, 1000/d", "50/h", "7/w gcra", "5/d fixed", "20/min, 90/h, 300/d", "9/d fixed, 4/h gcra"];
+    let flooded: Vec<_> = (0..24).map(|name| named(&format!("p{name}"), texts[name % texts.len()])).collect();
+    let gate = named("gate", "1000000/s gcra");
+    for round in 0..4 {
+        for (number, policy) in flooded.iter().enumerate() {
+            let from = 1_000_000 * number as u32;
+            admitted(&memory, policy, from..from + 20_000);
+        }
+        let keys = 90_000_000 + 1_000 * round..90_001_000 + 1_000 * round;
+        assert_eq!(admitted(&memory, &gate, keys), 1_000, "round {round}: {:?}", memory.stats());
+        assert!(within(&memory));
+    }
+    assert!(memory.stats().overflow_decisions > 100_000, "the flood does not fill the store: {:?}", memory.stats());
+}
+
+#[test]
 fn names_that_callers_bring_take_no_number_and_reach_no_named_policy() {
     let (memory, _) = store(MIN_CAP);
     let five = Request::cost(Cost::new(5).unwrap());
