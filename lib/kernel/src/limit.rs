@@ -321,6 +321,12 @@ impl Cell {
         self.memory.has_log()
     }
 
+    /// Returns the bytes of heap memory of its log, if the state is a log.
+    #[inline]
+    pub fn log_bytes(&self) -> Option<usize> {
+        self.memory.log_bytes()
+    }
+
     /// Returns the bytes of heap memory that the next charge may take: zero unless its log is full.
     #[inline]
     pub fn growth(&self) -> usize {
@@ -329,6 +335,7 @@ impl Cell {
 
     /// Returns a time not after the latest charge, and close to it where the algorithm remembers that. A clock that
     /// never goes back reads at least this time.
+    #[inline]
     pub fn latest(&self) -> Timestamp {
         self.memory.latest().max(self.last.unwrap_or_default())
     }

@@ -47,6 +47,7 @@ impl MemoryCore {
     /// Returns a time that is not before `latest`, if the clock allows. A processor may read its clock slightly before
     /// the instructions that precede it, and the thread may have been suspended since; reading the clock again is
     /// enough. What a clock that can be set back shows then is its time, even if that is before `latest`.
+    #[inline(always)]
     pub(crate) fn not_before(&self, latest: Timestamp, t: Timestamp, target: TargetPolicy<'_>) -> Timestamp {
         if t >= latest {
             return t;
@@ -99,7 +100,7 @@ impl MemoryCore {
 
     pub(crate) fn decide(&self, target: TargetPolicy<'_>, ident: StoreIdent, request: &Request) -> Decision {
         let (shard, mut tries) = (self.shard(ident), 0);
-        while let Some((slot, seen)) = shard.find(ident).filter(|(_, seen)| self.is_plain(target, seen, request)) {
+        while let Some((slot, seen)) = shard.find(ident).filter(|(_, seen)| self.is_plain(target, seen)) {
             let t = self.now(target);
             match self.decide_seen(target, shard, slot, seen, t, request) {
                 LockFreeAttempt::Done(decision) => return decision,
@@ -112,8 +113,8 @@ impl MemoryCore {
 
     /// Returns whether a key that was seen can be decided without the lock of its shard.
     #[inline]
-    fn is_plain(&self, target: TargetPolicy<'_>, seen: &SlotContents, request: &Request) -> bool {
-        target.is_own && seen.rank() == target.space.rank && !request.peek && !seen.is_fresh()
+    fn is_plain(&self, target: TargetPolicy<'_>, seen: &SlotContents) -> bool {
+        target.is_own && seen.rank() == target.space.rank && !seen.is_fresh()
     }
 
     /// Decides a key under the lock of its shard, and passes the details of each limit to `tell`.
@@ -178,7 +179,7 @@ impl MemoryCore {
         let t = self.not_before(Timestamp::saturating(seen.words[0]), t, target);
         match decide_packed(target.policy, seen.words, t, request) {
             None => LockFreeAttempt::Cannot,
-            Some((decision, words)) if words == seen.words || slot.replace(seen, words) => {
+            Some((decision, words)) if request.peek || words == seen.words || slot.replace(seen, words) => {
                 LockFreeAttempt::Done(decision)
             }
             Some(_) => LockFreeAttempt::Changed,
@@ -203,6 +204,11 @@ impl MemoryCore {
         if !record.is_own() {
             return LockFreeAttempt::Cannot;
         }
+        let t = self.not_before(latest(record.own_cells()), t, target);
+        if request.peek {
+            // The lock is dropped, and leaves the slot as it was.
+            return LockFreeAttempt::Done(decide_cells(target.policy, record.own_cells(), t, request, |_| {}));
+        }
         // Memory that a charge may need is reserved before the charge. If there is none, logs are thinned.
         let mut reserved = if request.may_charge() { record.growth() } else { 0 };
         if reserved > 0 && !self.budget.take(reserved) {
@@ -210,9 +216,7 @@ impl MemoryCore {
             reserved = 0;
         }
         let mut first_wait = None;
-        let cells = record.own_cells();
-        let t = self.not_before(latest(cells), t, target);
-        let decision = decide_with(target.policy, cells, t, request, |detail| {
+        let decision = decide_with(target.policy, record.own_cells(), t, request, |detail| {
             if !detail.fits {
                 first_wait.get_or_insert(detail.retry_after);
             }

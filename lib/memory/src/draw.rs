@@ -179,6 +179,7 @@ impl MemoryCore {
     }
 
     /// Returns the key's own place, if it has one.
+    #[inline]
     pub(crate) fn open_known<'a>(&'a self, shard: &'a Shard, ident: StoreIdent) -> Option<HeldKey<'a>> {
         // Keys are inserted and removed only under the shard's lock, which is held.
         let (slot, _) = shard.find(ident)?;
@@ -397,8 +398,13 @@ fn take_cells(
 }
 
 /// Returns the time of the latest charge in the cells.
+#[inline(always)]
 pub(crate) fn latest(cells: &[Cell]) -> Timestamp {
-    cells.iter().map(Cell::latest).max().unwrap_or_default()
+    let mut latest = Timestamp::default();
+    for cell in cells {
+        latest = latest.max(cell.latest());
+    }
+    latest
 }
 
 /// The wait reported for a request that was refused for lack of memory. It is not known when there will be some.

@@ -86,6 +86,7 @@ pub(crate) struct HeldKey<'a> {
 
 impl<'a> HeldKey<'a> {
     /// Takes out the key of a slot.
+    #[inline]
     pub(crate) fn known(
         shared: &'a MemoryCore,
         shard: &'a Shard,
@@ -488,6 +489,7 @@ impl<'a> HeldKey<'a> {
     }
 
     /// Stores the record and makes the slot refer to it.
+    #[inline]
     fn store_record(mut self, form: SlotForm, at: Moment<'_>) {
         let Some(index) = self.index else { return };
         let expires = at.expiry_base.plus(self.record.expires_after(&self.space.own, at.expiry_base));

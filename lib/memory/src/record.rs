@@ -169,7 +169,7 @@ impl Record {
     }
 
     /// Returns the number of bytes that charging the cells may take beyond those that are counted.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn growth(&self) -> usize {
         match &self.cells {
             RecordCells::Free => 0,
@@ -193,7 +193,7 @@ impl Record {
     }
 
     /// Returns the number of bytes that the record takes in addition to its place.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bytes(&self, is_callers: bool) -> usize {
         match &self.cells {
             RecordCells::Free => 0,
@@ -249,14 +249,16 @@ fn mixed_bytes(limit: &Limit, cell: &Cell, is_callers: bool) -> usize {
 /// Returns the number of bytes of a cell's log, at least those that every log may have.
 #[inline]
 fn log_bytes(cell: &Cell) -> usize {
-    if cell.has_log() { cell.heap_bytes().max(SHORT_LOG) + ALLOCATION } else { 0 }
+    cell.log_bytes().map_or(0, |bytes| bytes.max(SHORT_LOG) + ALLOCATION)
 }
 
 /// Returns the number of bytes that a charge may take beyond those counted by [`log_bytes`].
-#[inline]
+#[inline(always)]
 pub(crate) fn growth(cell: &Cell) -> usize {
-    let more = cell.growth();
-    if more == 0 { 0 } else { (cell.heap_bytes() + more).saturating_sub(cell.heap_bytes().max(SHORT_LOG)) }
+    match cell.growth() {
+        0 => 0,
+        more => (cell.heap_bytes() + more).saturating_sub(cell.heap_bytes().max(SHORT_LOG)),
+    }
 }
 
 /// The words of a boxed slot.

@@ -504,6 +504,16 @@ macro_rules! registry {
                 match self { $(Self::$variant(..) => <<$algorithm as Algorithm>::Log as Log>::IS_LOG,)+ }
             }
 
+            /// Returns the bytes of heap memory of the log, if there is one beside the state.
+            #[inline]
+            pub(crate) fn log_bytes(&self) -> Option<usize> {
+                match self {
+                    $(Self::$variant(_, log) => {
+                        <<$algorithm as Algorithm>::Log as Log>::IS_LOG.then(|| log.bytes())
+                    })+
+                }
+            }
+
             /// Returns the bytes that the next charge may take.
             #[inline]
             pub(crate) fn growth(&self) -> usize {

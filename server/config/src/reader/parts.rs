@@ -1,9 +1,9 @@
 //! The parts of keys.
 
+use strsim::osa_distance;
 use tollgate_kernel::is_word;
 
 use super::MAX_PARTS;
-use super::fields::distance;
 use super::findings::ConfigReader;
 use crate::model::KeyPart;
 use crate::tree::{TreeNode, TreeValue};
@@ -57,7 +57,7 @@ impl<'a> ConfigReader<'a> {
             self.wrong_value(node, EXPECTED, "for example header:x-tenant");
             return None;
         }
-        if let Some((near, _)) = KNOWN.iter().find(|(known, _)| distance(&text.to_lowercase(), known) <= 1) {
+        if let Some((near, _)) = KNOWN.iter().find(|(known, _)| osa_distance(&text.to_lowercase(), known) <= 1) {
             let hint = format!("{text} is a field that the caller gives; did you mean {near}?");
             self.warn(node.at, EXPECTED, node.describe(), hint);
         }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tollgate_config::Webhook;
 
-use super::client::WebhookTarget;
+use super::client::parse_url;
 use super::queue::WebhookPost;
 use super::webhook::Poster;
 use tollgate_telemetry::log::{ServerLog, json, micros};
@@ -60,7 +60,7 @@ impl AlertReporter {
     }
 
     pub(super) fn set_webhook(&self, webhook: Option<&Webhook>) -> Result<(), String> {
-        let target = webhook.map(|webhook| WebhookTarget::read(&webhook.url)).transpose()?;
+        let target = webhook.map(|webhook| parse_url(&webhook.url)).transpose()?;
         let mut poster = self.poster.lock().unwrap_or_else(PoisonError::into_inner);
         match (&*poster, target) {
             (None, None) => {}

@@ -317,7 +317,7 @@ fn the_webhook_gets_what_was_raised_and_what_fell() {
 fn poster(url: &str, roots: tokio_rustls::rustls::RootCertStore) -> (Poster, Lines<String>) {
     let (log, lines) = ServerLog::to_channel(LogFormat::Text);
     let pace = PostTiming { within: HANGS, pauses: vec![Duration::ZERO; 2] };
-    let target = super::client::WebhookTarget::read(url).unwrap();
+    let target = super::client::parse_url(url).unwrap();
     (Poster::start_with(target, Arc::new(log), pace, trusting(roots).unwrap()).unwrap(), lines)
 }
 

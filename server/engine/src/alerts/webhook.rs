@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio_rustls::rustls::ClientConfig;
 
-use super::client::{PostError, WebhookTarget, post, public_roots};
+use super::client::{PostError, post, public_roots};
 use super::queue::{PostQueue, PostQueueStep, WebhookPost};
 use tollgate_telemetry::log::ServerLog;
+use tollgate_telemetry::post::PostTarget;
 
 /// How long a receiver may take, and how often and after what pauses a post is retried.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub(super) struct Poster {
 #[derive(Debug)]
 struct PosterState {
     queue: Mutex<PostQueue>,
-    target: Mutex<Option<WebhookTarget>>,
+    target: Mutex<Option<PostTarget>>,
     wake: Notify,
     sent: AtomicU64,
     failed: AtomicU64,
@@ -47,13 +48,13 @@ struct PosterState {
 }
 
 impl Poster {
-    pub(super) fn start(target: WebhookTarget, log: Arc<ServerLog>) -> io::Result<Self> {
+    pub(super) fn start(target: PostTarget, log: Arc<ServerLog>) -> io::Result<Self> {
         let tls = public_roots().map_err(|error| io::Error::other(error.to_string()))?;
         Self::start_with(target, log, PostTiming::default(), tls)
     }
 
     pub(super) fn start_with(
-        target: WebhookTarget,
+        target: PostTarget,
         log: Arc<ServerLog>,
         timing: PostTiming,
         tls: Arc<ClientConfig>,
@@ -84,7 +85,7 @@ impl Poster {
     }
 
     /// Sets the receiver of posts; without one, waiting posts are dropped.
-    pub(super) fn set_target(&self, target: Option<WebhookTarget>) {
+    pub(super) fn set_target(&self, target: Option<PostTarget>) {
         let is_none = target.is_none();
         *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
         if is_none {
@@ -123,7 +124,7 @@ impl PosterState {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn target(&self) -> Option<WebhookTarget> {
+    fn target(&self) -> Option<PostTarget> {
         self.target.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -5,14 +5,12 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use opentelemetry::KeyValue;
-use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter as Otlp, WithExportConfig, WithHttpConfig};
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::client::CollectorClient;
-use super::{TraceSettings, TracesError};
+use super::span::EndedSpan;
+use super::{TraceSettings, TracesError, otlp};
+use crate::post::PostTarget;
 
 /// The most spans that wait to be sent.
 pub(crate) const WAITING: usize = 2_048;
@@ -22,6 +20,8 @@ const MAX: usize = 512;
 const GATHER: Duration = Duration::from_secs(1);
 /// The interval at which failures are reported.
 const TELL: Duration = Duration::from_secs(60);
+/// How long the collector may take to respond.
+const WITHIN: Duration = Duration::from_secs(5);
 /// How long a shutdown waits for the last spans to be sent.
 const LAST: Duration = Duration::from_secs(1);
 
@@ -56,7 +56,7 @@ struct SpanCounters {
 /// The queue that spans are put in, and the thread that sends them.
 #[derive(Debug)]
 pub(crate) struct Exporter {
-    spans: Option<Sender<SpanData>>,
+    spans: Option<Sender<EndedSpan>>,
     counters: Arc<SpanCounters>,
     done: Mutex<mpsc::Receiver<()>>,
 }
@@ -66,16 +66,21 @@ type ExportFailureHook = Box<dyn Fn(&ExportFailure) + Send>;
 
 impl Exporter {
     pub(crate) fn start(settings: &TraceSettings, on_failure: ExportFailureHook) -> Result<Self, TracesError> {
-        let mut otlp = exporter(&settings.endpoint)?;
-        let service =
-            [KeyValue::new("service.name", settings.service), KeyValue::new("service.version", settings.version)];
-        otlp.set_resource(&Resource::builder_empty().with_attributes(service).build());
+        let collector = collector(&settings.endpoint)?;
         let (spans, waiting) = channel(WAITING);
         let (ended, done) = mpsc::sync_channel::<()>(1);
         let counters = Arc::<SpanCounters>::default();
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(TracesError::System)?;
-        let sender = SpanSender { otlp, counters: Arc::clone(&counters), on_failure, reported: None, unreported: 0 };
+        let settings = settings.clone();
+        let sender = SpanSender {
+            collector,
+            settings,
+            counters: Arc::clone(&counters),
+            on_failure,
+            reported: None,
+            unreported: 0,
+        };
         let thread = std::thread::Builder::new().name("tollgate-traces".to_owned());
         thread
             .spawn(move || {
@@ -89,7 +94,7 @@ impl Exporter {
     }
 
     /// Puts a span in the queue, or counts it as dropped.
-    pub(crate) fn put(&self, span: SpanData) {
+    pub(crate) fn put(&self, span: EndedSpan) {
         if self.spans.as_ref().is_none_or(|spans| spans.try_send(span).is_err()) {
             self.counters.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -111,35 +116,26 @@ impl Drop for Exporter {
     }
 }
 
-/// Returns the exporter for a collector.
-fn exporter(endpoint: &str) -> Result<Otlp, TracesError> {
-    let expected = || TracesError::Endpoint("a URL such as http://127.0.0.1:4318".to_owned());
-    let uri: hyper::Uri = endpoint.parse().map_err(|_| expected())?;
-    if uri.scheme_str() != Some("http") {
-        let text =
-            "http://, as spoken to a collector on the same machine; one beside the server can speak TLS further on";
-        return Err(TracesError::Endpoint(text.to_owned()));
+/// Returns the collector that a URL names.
+fn collector(url: &str) -> Result<PostTarget, TracesError> {
+    let expected = |what: &str| TracesError::Endpoint(what.to_owned());
+    let mut target = PostTarget::parse(url).map_err(|_| expected("a URL such as http://127.0.0.1:4318"))?;
+    if target.is_tls {
+        return Err(expected(
+            "http://, as spoken to a collector on the same machine; one beside the server can speak TLS further on",
+        ));
     }
-    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(expected)?;
     // The path is the protocol's, unless the URL contains another.
-    let path = match uri.path() {
-        "" | "/" => "/v1/traces",
-        path => path,
-    };
-    Otlp::builder()
-        .with_http()
-        .with_http_client(CollectorClient)
-        .with_protocol(Protocol::HttpBinary)
-        .with_endpoint(format!("http://{authority}{path}"))
-        // Spans that are not accepted are counted and dropped: the next ones come soon.
-        .with_retry_policy(RetryPolicy::disabled())
-        .build()
-        .map_err(|error| TracesError::Endpoint(format!("a URL such as http://127.0.0.1:4318: {error}")))
+    if target.path == "/" {
+        "/v1/traces".clone_into(&mut target.path);
+    }
+    Ok(target)
 }
 
 /// What the thread sends with.
 struct SpanSender {
-    otlp: Otlp,
+    collector: PostTarget,
+    settings: TraceSettings,
     counters: Arc<SpanCounters>,
     on_failure: ExportFailureHook,
     /// The time of the last report.
@@ -148,7 +144,7 @@ struct SpanSender {
 }
 
 impl SpanSender {
-    async fn run(mut self, mut waiting: Receiver<SpanData>) {
+    async fn run(mut self, mut waiting: Receiver<EndedSpan>) {
         while let Some(first) = waiting.recv().await {
             let mut spans = vec![first];
             // When the queue is closed, the batch is sent without waiting.
@@ -164,21 +160,34 @@ impl SpanSender {
         }
     }
 
-    async fn send(&mut self, spans: Vec<SpanData>) {
+    async fn send(&mut self, spans: Vec<EndedSpan>) {
         let count = spans.len() as u64;
-        match self.otlp.export(spans).await {
+        match self.post(&spans).await {
             Ok(()) => {
                 self.counters.exported.fetch_add(count, Ordering::Relaxed);
             }
-            Err(error) => {
+            Err(because) => {
                 self.counters.failed.fetch_add(count, Ordering::Relaxed);
                 self.unreported += count;
                 if self.reported.is_none_or(|reported| reported.elapsed() >= TELL) {
                     self.reported = Some(Instant::now());
                     let spans = std::mem::take(&mut self.unreported);
-                    (self.on_failure)(&ExportFailure { because: error.to_string(), spans });
+                    (self.on_failure)(&ExportFailure { because, spans });
                 }
             }
         }
+    }
+
+    /// Posts a batch to the collector. Spans that it does not accept are not sent again: the next ones come soon.
+    async fn post(&self, spans: &[EndedSpan]) -> Result<(), String> {
+        let body = otlp::encode(&self.settings, spans);
+        let posted = async {
+            let address = (self.collector.host.as_str(), self.collector.port);
+            let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+            self.collector.send(stream, "application/x-protobuf", body).await.map_err(|error| error.to_string())
+        };
+        let status =
+            tokio::time::timeout(WITHIN, posted).await.map_err(|_| format!("no answer within {WITHIN:?}"))??;
+        if status.is_success() { Ok(()) } else { Err(format!("status {status}")) }
     }
 }

@@ -6,15 +6,16 @@
 //! | `parent.rs` | `traceparent`, as the W3C defines it |
 //! | `span.rs` | the span of a request |
 //! | `export.rs` | the thread that sends spans to the collector |
-//! | `client.rs` | the HTTP client for the collector |
+//! | `otlp.rs` | a batch of spans as a collector reads it |
+//! | `protobuf.rs` | the wire format of its messages |
 //!
-//! OpenTelemetry's types are not part of the interface: a server begins spans, sets their attributes and ends them. It
-//! never waits. Spans wait in a bounded queue; those that find it full, or that the collector does not accept, are
+//! A server begins spans, sets their attributes and ends them. It never waits. Spans wait in a bounded queue; those that find it full, or that the collector does not accept, are
 //! counted.
 
-mod client;
 mod export;
+mod otlp;
 mod parent;
+mod protobuf;
 mod sampler;
 mod span;
 

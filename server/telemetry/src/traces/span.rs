@@ -1,13 +1,10 @@
 //! The span of a request: its name, its start and end, and its outcome.
 
 use std::borrow::Cow;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Instant, SystemTime};
 
-use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceState};
-use opentelemetry::{InstrumentationScope, KeyValue};
-use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SpanData};
-
-use super::parent::TraceParent;
+use super::parent::{SpanId, TraceId, TraceParent};
 
 /// The most attributes of a span.
 const MAX_ATTRIBUTES: usize = 32;
@@ -19,7 +16,7 @@ pub struct RequestSpan {
     parent: Option<TraceParent>,
     started: SystemTime,
     began: Instant,
-    attributes: Vec<KeyValue>,
+    attributes: Vec<(&'static str, AttributeValue)>,
     failed: Option<Cow<'static, str>>,
 }
 
@@ -72,11 +69,7 @@ impl RequestSpan {
     /// Sets an attribute, unless the span already has the most it may have.
     pub fn set(&mut self, name: &'static str, value: impl Into<AttributeValue>) {
         if self.attributes.len() < MAX_ATTRIBUTES {
-            self.attributes.push(match value.into() {
-                AttributeValue::Text(text) => KeyValue::new(name, text),
-                AttributeValue::Number(number) => KeyValue::new(name, number),
-                AttributeValue::Truth(truth) => KeyValue::new(name, truth),
-            });
+            self.attributes.push((name, value.into()));
         }
     }
 
@@ -85,24 +78,47 @@ impl RequestSpan {
         self.failed = Some(because.into());
     }
 
-    pub(crate) fn end(self) -> SpanData {
-        let ids = RandomIdGenerator::default();
-        let trace = self.parent.map_or_else(|| ids.new_trace_id(), |parent| parent.trace);
-        SpanData {
-            span_context: SpanContext::new(trace, ids.new_span_id(), TraceFlags::SAMPLED, false, TraceState::default()),
-            parent_span_id: self.parent.map_or(SpanId::INVALID, |parent| parent.span),
-            parent_span_is_remote: self.parent.is_some(),
-            span_kind: SpanKind::Server,
+    pub(crate) fn end(self) -> EndedSpan {
+        EndedSpan {
+            trace: self.parent.map_or_else(random_id, |parent| parent.trace),
+            span: random_id(),
+            parent: self.parent.map(|parent| parent.span),
             name: self.name,
-            start_time: self.started,
+            started: self.started,
             // A clock that is set meanwhile does not change the length of a span.
-            end_time: self.started + self.began.elapsed(),
+            ended: self.started + self.began.elapsed(),
             attributes: self.attributes,
-            dropped_attributes_count: 0,
-            events: Default::default(),
-            links: Default::default(),
-            status: self.failed.map_or(Status::Unset, Status::error),
-            instrumentation_scope: InstrumentationScope::builder("tollgate").build(),
+            failed: self.failed,
         }
     }
+}
+
+/// The span of a request that has ended.
+#[derive(Debug)]
+pub(crate) struct EndedSpan {
+    pub(crate) trace: TraceId,
+    pub(crate) span: SpanId,
+    /// The span of the caller.
+    pub(crate) parent: Option<SpanId>,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) started: SystemTime,
+    pub(crate) ended: SystemTime,
+    pub(crate) attributes: Vec<(&'static str, AttributeValue)>,
+    /// The reason why the request failed, if it did.
+    pub(crate) failed: Option<Cow<'static, str>>,
+}
+
+/// Returns a random identifier, which is not all zeros: that would be none.
+fn random_id<const N: usize>() -> [u8; N] {
+    let mut id = [0; N];
+    while id == [0; N] {
+        // Identifiers need to be distinct, not secret: without a source of randomness the keys of a new hasher do.
+        if getrandom::fill(&mut id).is_err() {
+            id.chunks_mut(8).for_each(|part| {
+                let word = RandomState::new().build_hasher().finish().to_ne_bytes();
+                part.copy_from_slice(&word[..part.len()]);
+            });
+        }
+    }
+    id
 }
