@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::run::{Failure, output, root, run, run_with};
 
-const KERNEL: &str = "target/release/bench-kernel";
+const KERNEL: &str = "target/dist/bench-kernel";
 /// Decisions between the two runs whose instructions are compared.
 const COUNTED: u64 = 20_000;
 
@@ -17,7 +17,7 @@ pub(crate) fn kernel() -> Result<(), Failure> {
     if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
         return Err(Failure("valgrind counts the instructions: apt-get install valgrind".to_owned()));
     }
-    run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-bench"])?;
+    run("cargo", &["build", "--profile", "dist", "--quiet", "--package", "tollgate-bench"])?;
     let mut nanos = BTreeMap::new();
     println!("\n{:<9} {:>9} {:<8} {:>12} {:>13}", "algorithm", "count", "traffic", "ns/decision", "instructions");
     for line in output(KERNEL, &["time"])?.lines() {
@@ -62,7 +62,7 @@ fn counted(args: &[&str]) -> Result<u64, Failure> {
 
 /// `cargo xtask bench replay`: lines a second under `100/min, 1000/h`, and memory.
 pub(crate) fn replay(lines: &str) -> Result<(), Failure> {
-    run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-cli", "--bins", "--examples"])?;
+    run("cargo", &["build", "--profile", "dist", "--quiet", "--package", "tollgate-cli", "--bins", "--examples"])?;
     let count: f64 = lines.replace('_', "").parse().map_err(|_| Failure("expected a number of lines".to_owned()))?;
     let dir = root().join("target/bench");
     fs::create_dir_all(&dir)?;
@@ -70,7 +70,7 @@ pub(crate) fn replay(lines: &str) -> Result<(), Failure> {
     for spread in ["uniform", "zipf"] {
         for length in [count / 4.0, count] {
             let file = dir.join(format!("{spread}.jsonl"));
-            let made = Command::new(root().join("target/release/examples/make_log"))
+            let made = Command::new(root().join("target/dist/examples/make_log"))
                 .args(["json", &format!("{length}"), "100000", spread])
                 .stdout(fs::File::create(&file)?)
                 .status()?;
@@ -78,7 +78,7 @@ pub(crate) fn replay(lines: &str) -> Result<(), Failure> {
                 return Err(Failure("make_log failed".to_owned()));
             }
             let started = Instant::now();
-            let mut child = Command::new(root().join("target/release/tollgate"))
+            let mut child = Command::new(root().join("target/dist/tollgate"))
                 .arg("replay")
                 .arg(&file)
                 .args(["--policy", "100/min, 1000/h"])
@@ -116,7 +116,8 @@ pub(crate) fn tower(args: &[&str]) -> Result<(), Failure> {
 
 /// `cargo xtask bench redis`: what a call costs inside one redis-server.
 pub(crate) fn redis(args: &[&str]) -> Result<(), Failure> {
-    let mut all = vec!["run", "--release", "--quiet", "--package", "tollgate-bench", "--bin", "bench-redis", "--"];
+    let mut all =
+        vec!["run", "--profile", "dist", "--quiet", "--package", "tollgate-bench", "--bin", "bench-redis", "--"];
     all.extend(args);
     run("cargo", &all)
 }
@@ -128,14 +129,14 @@ const NODELAY: &str = "target/bench-peers/nodelay.so";
 
 /// `cargo xtask bench server`: Tollgate beside redis-server and throttlecrab-server, under the same load.
 pub(crate) fn server(args: &[&str]) -> Result<(), Failure> {
-    run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-bench", "--bin", "bench-server"])?;
+    run("cargo", &["build", "--profile", "dist", "--quiet", "--package", "tollgate-bench", "--bin", "bench-server"])?;
     let only = args.iter().skip_while(|&&word| word != "--only").nth(1);
     let wants = |names: &str| only.is_none_or(|word| names.contains(word));
     let mut all: Vec<String> = args.iter().map(|&word| word.to_owned()).collect();
     let mut give = |flag: &str, path: &str| all.extend([flag.to_owned(), root().join(path).display().to_string()]);
     if wants("tollgate 100/min gcra, journal") {
-        run("cargo", &["build", "--release", "--quiet", "--package", "tollgate-cli", "--bin", "tollgate"])?;
-        give("--tollgate", "target/release/tollgate");
+        run("cargo", &["build", "--profile", "dist", "--quiet", "--package", "tollgate-cli", "--bin", "tollgate"])?;
+        give("--tollgate", "target/dist/tollgate");
     }
     if wants("throttlecrab as shipped") || wants("throttlecrab TCP_NODELAY") {
         throttlecrab()?;
@@ -145,7 +146,7 @@ pub(crate) fn server(args: &[&str]) -> Result<(), Failure> {
         }
     }
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    run("target/release/bench-server", &all)
+    run("target/dist/bench-server", &all)
 }
 
 /// throttlecrab-server from the package registry, built as its users build it, unless it is there.
@@ -194,7 +195,7 @@ pub(crate) fn check_peers() -> Result<(), Failure> {
 
 /// `cargo xtask bench algorithms`: what each costs in the embedded store.
 pub(crate) fn algorithms() -> Result<(), Failure> {
-    run("cargo", &["run", "--release", "--quiet", "--package", "tollgate-bench", "--bin", "bench-memory"])
+    run("cargo", &["run", "--profile", "dist", "--quiet", "--package", "tollgate-bench", "--bin", "bench-memory"])
 }
 
 /// The most memory a process has taken so far, in kilobytes.
