@@ -56,7 +56,7 @@ pub use output::Output;
 pub use reply::DialectReply;
 pub use rolling::RollingResult;
 pub use rolling_options::{RollingLimit, RollingOptions};
-pub use scripts::{PublishedScript, SCRIPTS, script};
+pub use scripts::{PublishedKind, PublishedScript, SCRIPTS, normalized, published};
 
 /// Parses the keys and arguments of a call. An error changes nothing.
 pub type CallParser = fn(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError>;

@@ -34,6 +34,7 @@ pub use access::{AccessToken, Scope, Scopes, ScopesError, TokensError};
 pub use buffers::{DEFAULT_BUFFERS, MIN_BUFFERS};
 pub use listeners::TlsError;
 pub use reload::Reloader;
+pub use resp::commands::ScriptAlias;
 pub use server::Server;
 pub use settings::{ConnectionLimits, HTTP_PORT, MAX_MEMORY, MIN_MEMORY, RESP_PORT, ServerSettings, TlsFiles};
 pub use start_error::StartError;

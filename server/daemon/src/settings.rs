@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use tollgate_kernel::Policy;
 use tollgate_redis::Redis;
 
+use crate::{Scopes, ScriptAlias};
 use tollgate_engine::Collector;
 use tollgate_engine::persist::PersistSettings;
 use tollgate_telemetry::audit::AuditFile;
@@ -53,8 +54,12 @@ pub struct ServerSettings {
     pub policies: Vec<Policy>,
     /// The policy file, which is read again when it changes.
     pub config: Option<PathBuf>,
+    /// Scripts that speak a dialect, beyond the published ones.
+    pub scripts: Vec<ScriptAlias>,
     /// The tokens file; without it the server makes one token at its start, provided that it listens on loopback alone.
     pub tokens: Option<PathBuf>,
+    /// The scopes that need no token on loopback; over HTTP only `check` and `read` of them.
+    pub free: Scopes,
     /// Requires a token for everything, on loopback too.
     pub require_token: bool,
     /// Allows every caller everything, from any address.
@@ -134,7 +139,9 @@ impl Default for ServerSettings {
             data: None,
             policies: Vec::new(),
             config: None,
+            scripts: Vec::new(),
             tokens: None,
+            free: Scopes::FREE,
             require_token: false,
             insecure_no_auth: false,
             tls: None,

@@ -44,7 +44,7 @@ impl ServerState {
 
     /// Returns the same with the given clock.
     pub(crate) fn for_test_by(clock: impl Fn() -> Box<dyn tollgate_kernel::Clock>) -> Arc<Self> {
-        use crate::access::{FreeAccess, Tokens};
+        use crate::access::{FreeAccess, Scopes, Tokens};
         use tollgate_engine::{Home, RecoveredState};
         use tollgate_memory::{MIN_CAP, Memory};
 
@@ -58,7 +58,7 @@ impl ServerState {
         Arc::new(Self {
             engine: Arc::new(engine),
             access: AccessControl::new(
-                FreeAccess::Loopback,
+                FreeAccess::Loopback(Scopes::FREE),
                 Vec::new(),
                 Tokens::default(),
                 None,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tollgate_daemon::{Fsync, LogFormat, OnFullDisk};
+use tollgate_daemon::{Fsync, LogFormat, OnFullDisk, Scopes, ScriptAlias};
 use tollgate_kernel::Policy;
 
 use super::values::{self, Bind};
@@ -26,9 +26,10 @@ Without options it listens on 127.0.0.1 alone, ports 7379 (Redis protocol) and
 7380 (HTTP), and decides in its own memory: nothing is kept over a restart,
 unless --data DIR is given. Then everything that was charged is in a journal
 before it is answered, and time spent down counts as refill.
-Checks and reads are free on this machine; refunds, resets and administration
-need a token. One is made at the start, printed, and left in a file that only
-this user can read, where tollgate refund and tollgate reset find it.
+On this machine checks and reads are free, and resets over the Redis protocol,
+whose clients delete their keys; --free says otherwise. Refunds, administration
+and resets over HTTP need a token. One is made at the start, printed, and left in
+a file that only this user can read, where tollgate refund finds it.
 
 The policy file is read again when it changes: a wrong one changes nothing, and
 what was consumed counts on. tollgate config check looks at one before.
@@ -140,6 +141,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NAME=TEXT", value_parser = values::policy)]
     pub(crate) policy: Vec<Policy>,
 
+    /// A script of your own that does what a published one does, by its SHA-1: SHA1=DIALECT; repeatable
+    #[arg(long, value_name = "SHA1=DIALECT")]
+    pub(crate) script: Vec<ScriptAlias>,
+
     /// The most memory of the embedded store, such as 256M or 1G
     #[arg(long, value_name = "SIZE", value_parser = values::size, default_value = "64M")]
     pub(crate) memory: usize,
@@ -184,8 +189,12 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
 
+    /// What needs no token on loopback; over HTTP only check and read of it
+    #[arg(long, value_name = "SCOPES", default_value_t = Scopes::FREE, conflicts_with = "insecure_no_auth")]
+    pub(crate) free: Scopes,
+
     /// Require a token for everything, also on loopback
-    #[arg(long, conflicts_with = "insecure_no_auth")]
+    #[arg(long, conflicts_with_all = ["insecure_no_auth", "free"])]
     pub(crate) require_token: bool,
 
     /// The certificate chain in PEM

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tollgate_daemon::{Fsync, OnFullDisk, PersistMode, PersistSettings, RESP_PORT, Server, ServerSettings};
+use tollgate_daemon::{
+    Fsync, OnFullDisk, PersistMode, PersistSettings, RESP_PORT, Scope, Scopes, Server, ServerSettings,
+};
 
 use super::ServeArgs;
 use super::start_token::StartToken;
@@ -21,7 +23,8 @@ pub(crate) struct Greeting {
     tokens: Option<String>,
     cert: Option<String>,
     is_open: bool,
-    needs_token: bool,
+    /// What needs no token on loopback.
+    free: Scopes,
     wanted: usize,
 }
 
@@ -38,7 +41,7 @@ impl Greeting {
             tokens: settings.tokens.as_ref().map(shown),
             cert: settings.tls.as_ref().map(|files| shown(&files.cert)),
             is_open: settings.insecure_no_auth,
-            needs_token: settings.require_token,
+            free: if settings.require_token { Scopes::NONE } else { settings.free },
             wanted: settings.limits.connections,
         }
     }
@@ -46,7 +49,8 @@ impl Greeting {
     /// Returns the text.
     pub(crate) fn text(&self, server: &Server, start_token: &StartToken) -> String {
         let (resp, http) = (server.resp_addrs(), server.http_addrs());
-        let is_free = !self.needs_token && [resp, http].iter().all(|addrs| addrs.iter().all(is_inside));
+        let is_inside = [resp, http].iter().all(|addrs| addrs.iter().all(is_inside));
+        let free = if is_inside { self.free } else { Scopes::NONE };
         let mut rows = vec![("Redis protocol", listed(resp)), ("HTTP", listed(http))];
         if let Some(cert) = &self.cert {
             rows.push(("TLS", format!("with {cert}")));
@@ -65,7 +69,7 @@ impl Greeting {
             let plural = if count == 1 { "y" } else { "ies" };
             rows.push(("policy file", format!("{config}, {count} polic{plural}, read again when it changes")));
         }
-        rows.push(("without a token", self.without_token(is_free).to_owned()));
+        rows.push(("without a token", self.without_token(free)));
         if let Some(tokens) = &self.tokens {
             rows.push(("tokens", format!("of {tokens}, read again at SIGHUP")));
         }
@@ -86,7 +90,7 @@ impl Greeting {
             text += &format!("  {name:<17}{what}\n");
         }
         text += "\nTry:\n";
-        for line in self.tries(resp.first(), http.first(), is_free || self.is_open) {
+        for line in self.tries(resp.first(), http.first(), free.has(Scope::Check) || self.is_open) {
             text += &format!("  {line}\n");
         }
         text + "\n"
@@ -118,12 +122,19 @@ impl Greeting {
         }
     }
 
-    fn without_token(&self, is_free: bool) -> &'static str {
-        match (self.is_open, is_free) {
-            (true, _) => "everything, for everybody who reaches it: --insecure-no-auth",
-            (false, true) => "check and read, from this machine",
-            (false, false) => "nothing",
+    fn without_token(&self, free: Scopes) -> String {
+        if self.is_open {
+            return "everything, for everybody who reaches it: --insecure-no-auth".to_owned();
         }
+        if free.is_none() {
+            return "nothing".to_owned();
+        }
+        let over_http = free.within(Scopes::FREE_OVER_HTTP);
+        if over_http == free {
+            return format!("{free}, from this machine");
+        }
+        let over_http = if over_http.is_none() { "nothing".to_owned() } else { over_http.to_string() };
+        format!("{free}, from this machine; over HTTP {over_http}")
     }
 
     /// Returns lines to paste.

@@ -33,16 +33,14 @@ pub use token::AccessToken;
 pub use tokens::TokensError;
 pub(crate) use tokens::{TokenGrant, Tokens};
 use tollgate_keyspace::{Fault, FaultCode};
+use tollgate_telemetry::audit::FrontEnd;
 use tollgate_telemetry::log::ServerLog;
 
 /// What callers may do without a token.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreeAccess {
-    /// On loopback, to check and to read.
-    #[default]
-    Loopback,
-    /// Nothing.
-    Nothing,
+    /// On loopback, what these scopes allow; over HTTP only those of [`Scopes::FREE_OVER_HTTP`].
+    Loopback(Scopes),
     /// Everything, from any address.
     Everything,
 }
@@ -76,12 +74,15 @@ impl AccessControl {
     }
 
     /// Returns what a connection may do before it presents a token.
-    pub(crate) fn free(&self, local: SocketAddr, peer: SocketAddr) -> Scopes {
+    pub(crate) fn free(&self, front_end: FrontEnd, local: SocketAddr, peer: SocketAddr) -> Scopes {
         let inside = is_loopback(local.ip()) && is_loopback(peer.ip()) && !self.exposed.contains(&local.port());
         match self.free {
             FreeAccess::Everything => Scopes::ALL,
-            FreeAccess::Loopback if inside => Scopes::FREE,
-            FreeAccess::Loopback | FreeAccess::Nothing => Scopes::NONE,
+            FreeAccess::Loopback(scopes) if inside => match front_end {
+                FrontEnd::Resp => scopes,
+                FrontEnd::Http => scopes.within(Scopes::FREE_OVER_HTTP),
+            },
+            FreeAccess::Loopback(_) => Scopes::NONE,
         }
     }
 
@@ -148,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn on_loopback_counting_and_looking_is_free() {
-        let (access, ..) = access(FreeAccess::Loopback, &[9_000]);
+    fn on_loopback_the_free_scopes_need_no_token() {
+        let (access, ..) = access(FreeAccess::Loopback(Scopes::FREE), &[9_000]);
         for (local, peer, scopes) in [
             ("127.0.0.1:7379", "127.0.0.1:50000", Scopes::FREE),
             ("127.0.0.1:7379", "127.9.9.9:50000", Scopes::FREE),
@@ -161,22 +162,31 @@ mod tests {
             ("192.0.2.1:9000", "192.0.2.7:50000", Scopes::NONE),
             ("127.0.0.1:7379", "192.0.2.7:50000", Scopes::NONE),
         ] {
-            assert_eq!(access.free(addr(local), addr(peer)), scopes, "{local} {peer}");
+            assert_eq!(access.free(FrontEnd::Resp, addr(local), addr(peer)), scopes, "{local} {peer}");
+            let over_http = access.free(FrontEnd::Http, addr(local), addr(peer));
+            assert_eq!(over_http, scopes.within(Scopes::FREE_OVER_HTTP), "{local} {peer}");
         }
     }
 
     #[test]
     fn settings_make_nothing_or_everything_free() {
         let (inside, outside) = ((addr("127.0.0.1:7379"), addr("127.0.0.1:5")), addr("192.0.2.7:5"));
-        let (nothing, ..) = access(FreeAccess::Nothing, &[]);
-        assert_eq!(nothing.free(inside.0, inside.1), Scopes::NONE);
-        let (everything, ..) = access(FreeAccess::Everything, &[7_379]);
-        assert_eq!(everything.free(inside.0, outside), Scopes::ALL);
+        let free = |setting, local, peer| {
+            [FrontEnd::Resp, FrontEnd::Http].map(|front_end| access(setting, &[]).0.free(front_end, local, peer))
+        };
+        let nothing = FreeAccess::Loopback(Scopes::NONE);
+        assert_eq!(free(nothing, inside.0, inside.1), [Scopes::NONE; 2]);
+        let check = Scopes::NONE.with(Scope::Check);
+        assert_eq!(free(FreeAccess::Loopback(check), inside.0, inside.1), [check; 2]);
+        let all = FreeAccess::Loopback(Scopes::ALL);
+        assert_eq!(free(all, inside.0, inside.1), [Scopes::ALL, Scopes::FREE_OVER_HTTP]);
+        assert_eq!(free(all, inside.0, outside), [Scopes::NONE; 2]);
+        assert_eq!(free(FreeAccess::Everything, inside.0, outside), [Scopes::ALL; 2]);
     }
 
     #[test]
     fn a_token_allows_its_scopes_and_another_nothing() {
-        let (access, token, _, lines) = access(FreeAccess::Loopback, &[]);
+        let (access, token, _, lines) = access(FreeAccess::Loopback(Scopes::FREE), &[]);
         let peer = addr("127.0.0.1:5").ip();
         assert_eq!(access.login(token.text().as_bytes(), peer).map(|login| login.scopes), Ok(Scopes::ALL));
         let wrong = [&b""[..], b"tg_", &token.text().as_bytes()[1..]];
@@ -197,8 +207,14 @@ mod tests {
         let (log, lines) = ServerLog::to_channel(LogFormat::Text);
         let clock = Box::new(ManualClock::default());
         let tokens = Tokens::read(&file).unwrap();
-        let access =
-            AccessControl::new(FreeAccess::Nothing, Vec::new(), tokens, Some(file.clone()), clock, Arc::new(log));
+        let access = AccessControl::new(
+            FreeAccess::Loopback(Scopes::NONE),
+            Vec::new(),
+            tokens,
+            Some(file.clone()),
+            clock,
+            Arc::new(log),
+        );
         let peer = addr("192.0.2.7:5").ip();
         let login = |token: &AccessToken| access.login(token.text().as_bytes(), peer).ok().map(|login| login.scopes);
         let (second, _) = AccessToken::add_to(&file, Scopes::ALL, "second").unwrap();
@@ -223,7 +239,7 @@ mod tests {
 
     #[test]
     fn who_is_wrong_too_often_waits_and_others_do_not() {
-        let (access, token, clock, _lines) = access(FreeAccess::Loopback, &[]);
+        let (access, token, clock, _lines) = access(FreeAccess::Loopback(Scopes::FREE), &[]);
         let (guesser, neighbour, other) =
             (addr("[2001:db8::1]:5").ip(), addr("[2001:db8::2]:5").ip(), addr("192.0.2.7:5").ip());
         let scopes = |ip| access.login(token.text().as_bytes(), ip).ok().map(|login| login.scopes);

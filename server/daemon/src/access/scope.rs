@@ -51,8 +51,11 @@ impl Scopes {
     pub const NONE: Self = Self(0);
     /// All scopes.
     pub const ALL: Self = Self(31);
-    /// The scopes that need no token on loopback.
-    pub const FREE: Self = Self(Scope::Check as u8 | Scope::Read as u8);
+    /// The scopes that need no token on loopback over the Redis protocol, unless a server is started with others.
+    pub const FREE: Self = Self(Scope::Check as u8 | Scope::Read as u8 | Scope::Reset as u8);
+    /// The most scopes that need no token on loopback over HTTP: a page of another site can make a browser send a
+    /// request, so nothing that only changes is free there.
+    pub const FREE_OVER_HTTP: Self = Self(Scope::Check as u8 | Scope::Read as u8);
 
     /// Returns whether `scope` is in the set.
     #[inline]
@@ -70,6 +73,12 @@ impl Scopes {
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Returns the scopes that both sets have.
+    #[must_use]
+    pub const fn within(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// Returns how the audit log names a caller without a token where these scopes are free.

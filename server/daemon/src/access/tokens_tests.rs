@@ -28,7 +28,8 @@ impl Drop for TempTokensFile {
 #[test]
 fn every_token_of_a_file_allows_its_scopes() {
     let tokens: Vec<AccessToken> = (0..4).map(|_| AccessToken::make().unwrap()).collect();
-    let scopes = [Scopes::FREE, Scopes::NONE.with(Scope::Check), Scopes::ALL, Scopes::NONE.with(Scope::Admin)];
+    let scopes =
+        [Scopes::FREE_OVER_HTTP, Scopes::NONE.with(Scope::Check), Scopes::ALL, Scopes::NONE.with(Scope::Admin)];
     let mut text = "# who may what\n\n".to_owned();
     for (number, (token, scopes)) in tokens.iter().zip(scopes).enumerate() {
         text += &format!("  {}\r\n", token.line(scopes, &format!("n{number}")).replace(' ', "\t "));
@@ -97,7 +98,7 @@ fn files_that_are_none_or_too_long_are_refused() {
 #[test]
 fn a_token_is_added_to_its_file_and_found_there() {
     let file = TempTokensFile::new("added", "# who may what");
-    let (first, _) = AccessToken::add_to(&file.0, Scopes::FREE, "billing").unwrap();
+    let (first, _) = AccessToken::add_to(&file.0, Scopes::FREE_OVER_HTTP, "billing").unwrap();
     let (second, line) = AccessToken::add_to(&file.0, Scopes::ALL, "operator").unwrap();
     let text = fs::read_to_string(&file.0).unwrap();
     assert!(
@@ -107,16 +108,16 @@ fn a_token_is_added_to_its_file_and_found_there() {
     assert!(!text.contains(first.text()) && !text.contains(second.text()));
     let read = Tokens::read(&file.0).unwrap();
     let found = |token: &AccessToken| read.find(token.text().as_bytes()).map(|login| (login.scopes, login.name));
-    assert_eq!(found(&first), Some((Scopes::FREE, "billing".into())));
+    assert_eq!(found(&first), Some((Scopes::FREE_OVER_HTTP, "billing".into())));
     assert_eq!(found(&second), Some((Scopes::ALL, "operator".into())));
     // Nothing is added that would make the file invalid.
     for name in ["billing", "two words", ""] {
-        assert!(matches!(AccessToken::add_to(&file.0, Scopes::FREE, name), Err(TokensError::Name(_))));
+        assert!(matches!(AccessToken::add_to(&file.0, Scopes::FREE_OVER_HTTP, name), Err(TokensError::Name(_))));
     }
     assert_eq!(fs::read_to_string(&file.0).unwrap(), text);
     fs::write(&file.0, "nonsense\n").unwrap();
-    assert!(matches!(AccessToken::add_to(&file.0, Scopes::FREE, "a"), Err(TokensError::Line(_, 1, _))));
+    assert!(matches!(AccessToken::add_to(&file.0, Scopes::FREE_OVER_HTTP, "a"), Err(TokensError::Line(_, 1, _))));
     fs::remove_file(&file.0).unwrap();
-    AccessToken::add_to(&file.0, Scopes::FREE, "a").unwrap();
+    AccessToken::add_to(&file.0, Scopes::FREE_OVER_HTTP, "a").unwrap();
     assert_eq!(fs::metadata(&file.0).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -105,7 +105,7 @@ fn operation(route: &Route, method: &str) -> Value {
         "responses": responses(route),
     });
     if let Some(scope) = route.scope {
-        let free = crate::access::Scopes::FREE.has(scope);
+        let free = crate::access::Scopes::FREE_OVER_HTTP.has(scope);
         let how = if free { "on loopback it may be left out" } else { "also on loopback" };
         operation["description"] = json!(format!("Needs a token with the scope {}; {how}.", scope.name()));
         // An empty requirement makes the token optional.

@@ -18,7 +18,7 @@ use super::shared::{check_host, named_host};
 use super::{batch, decide, gate, listing, openapi, state};
 use crate::access::Scope;
 use crate::shared::ServerState;
-use tollgate_telemetry::audit::CallerIdentity;
+use tollgate_telemetry::audit::{CallerIdentity, FrontEnd};
 
 /// The field that names the trace to which a request belongs.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -164,7 +164,7 @@ async fn respond(
     local: SocketAddr,
 ) -> Result<HttpResponse, HttpProblem> {
     let (parts, body) = request.into_parts();
-    let free = shared.access.free(local, peer);
+    let free = shared.access.free(FrontEnd::Http, local, peer);
     let path = parts.uri.path();
     let found = ROUTES.iter().enumerate().find(|(_, route)| route.path == path);
     // Health checkers may speak no more than HTTP/1.0.

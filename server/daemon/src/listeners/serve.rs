@@ -112,6 +112,6 @@ async fn serve_protocol<S>(
 }
 
 fn session(shared: &ServerState, peer: SocketAddr, local: SocketAddr) -> Session {
-    let scopes = shared.access.free(local, peer);
+    let scopes = shared.access.free(FrontEnd::Resp, local, peer);
     Session::new(shared.next_id.fetch_add(1, Ordering::Relaxed), peer, local, scopes)
 }

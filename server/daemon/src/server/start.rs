@@ -21,7 +21,7 @@ use tollgate_telemetry::log::ServerLog;
 
 use super::Server;
 use super::threads::{accept, maintain, serve_connections, spawn_thread};
-use crate::access::{AccessControl, AccessToken, FreeAccess, Tokens};
+use crate::access::{AccessControl, AccessToken, FreeAccess, Scopes, Tokens};
 use crate::buffers::{self, BufferBudget};
 use crate::http::HttpState;
 use crate::listeners::{self, Acceptor, ConnectionSlots, Listener, Protocols, ServeContext, Tls};
@@ -189,7 +189,7 @@ impl Server {
             ),
             http: HttpState::new(settings.hosts.clone(), settings.trusted_proxies.iter().copied().collect()),
             buffers: Arc::clone(&listening.buffers),
-            scripts: ScriptRegistry::default(),
+            scripts: ScriptRegistry::new(&settings.scripts),
             log: Arc::clone(log),
             next_id: AtomicU64::new(1),
             stopping,
@@ -282,8 +282,8 @@ fn open_log(settings: &ServerSettings) -> Result<Arc<ServerLog>, StartError> {
 fn free(settings: &ServerSettings) -> FreeAccess {
     match (settings.insecure_no_auth, settings.require_token) {
         (true, _) => FreeAccess::Everything,
-        (false, true) => FreeAccess::Nothing,
-        (false, false) => FreeAccess::Loopback,
+        (false, true) => FreeAccess::Loopback(Scopes::NONE),
+        (false, false) => FreeAccess::Loopback(settings.free),
     }
 }
 

@@ -98,7 +98,7 @@ impl Stage {
         let path = |path: &std::path::Path| path.display().to_string();
         let size = format!("{}M", self.caps.memory);
         [
-            &["--http", "127.0.0.1:0", "--require-token", "--memory", &size, "--keys", &size][..],
+            &["--http", "127.0.0.1:0", "--free", "check,read", "--memory", &size, "--keys", &size][..],
             &["--tokens", &path(&self.tokens.file), "--config", &path(&self.folder.at("tollgate.yaml"))],
             &["--data", &path(self.data.path())],
         ]

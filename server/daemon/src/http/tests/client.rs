@@ -74,7 +74,7 @@ pub(super) fn tested_with(with: HttpTestOptions) -> HttpTestServer {
     let shared = ServerState {
         engine: Arc::new(engine),
         access: AccessControl::new(
-            FreeAccess::Loopback,
+            FreeAccess::Loopback(Scopes::FREE),
             Vec::new(),
             known,
             None,

@@ -95,7 +95,7 @@ async fn wrong_tokens_are_none_and_soon_wait() {
 async fn on_loopback_what_counts_and_looks_is_free() {
     let tested = tested();
     for route in ROUTES {
-        let free = route.scope.is_none_or(|scope| Scopes::FREE.has(scope));
+        let free = route.scope.is_none_or(|scope| Scopes::FREE_OVER_HTTP.has(scope));
         assert_eq!(ask(&tested, route, None).await, if free { 200 } else { 401 }, "{}", route.path);
         // A token adds to what is free.
         let token = tested.bearer(route.scope.map_or("check", Scope::name));

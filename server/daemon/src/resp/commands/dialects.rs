@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use tollgate_dialects::{DIALECTS, Dialect, DialectReply, Wording};
+use tollgate_dialects::{Action, DIALECTS, Dialect, DialectReply, Wording};
 use tollgate_engine::Engine;
 use tollgate_kernel::StoreError;
 use tollgate_redis::{CustomScript, Output};
 
-use super::{CommandContext, HomeRequest, functions, native};
+use super::{CommandContext, HomeRequest, functions, may_reset_key, native};
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
 use tollgate_keyspace::{DialectCall, Fault, FaultCode};
@@ -82,6 +82,9 @@ fn dialect_request(
     args: &CallArgs<'_>,
 ) -> Result<HomeRequest, Fault> {
     let call = (dialect.parse)(&args.keys, &args.args)?.speaking(wording);
+    if *call.action() == Action::Reset {
+        may_reset_key(ctx, args.keys.first().copied().unwrap_or_default(), dialect.name)?;
+    }
     let own = |all: &[&[u8]]| all.iter().map(|one| one.to_vec()).collect();
     let (keys, args) = (own(&args.keys), own(&args.args));
     Ok(HomeRequest::Dialect(Box::new(DialectCall { dialect, call, db: ctx.session.db, keys, args, wording })))

@@ -1,4 +1,4 @@
-//! The expiry of keys: EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, TTL, PTTL.
+//! The expiry of keys: EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, TTL, PTTL, EXPIRETIME, PEXPIRETIME.
 
 use tollgate_kernel::{Micros, Timestamp};
 
@@ -89,6 +89,28 @@ pub(super) fn ttl(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(
     let ms = left(ctx, keys);
     ctx.out.int(if ms < 0 { ms } else { ms.saturating_add(500) / 1_000 });
     Ok(())
+}
+
+/// Replies with the Unix time in milliseconds at which a key expires.
+pub(super) fn pexpire_time(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let ms = ends(ctx, keys);
+    ctx.out.int(ms);
+    Ok(())
+}
+
+/// Replies with the Unix time in seconds at which a key expires, rounded to the nearest.
+pub(super) fn expire_time(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let ms = ends(ctx, keys);
+    ctx.out.int(if ms < 0 { ms } else { ms.saturating_add(500) / 1_000 });
+    Ok(())
+}
+
+/// Returns milliseconds since 1970; -1 for a key that does not expire, -2 if there is no key.
+fn ends(ctx: &CommandContext<'_>, keys: &mut Keyspace) -> i64 {
+    match left(ctx, keys) {
+        none @ (-2 | -1) => none,
+        left => left.saturating_add(i64::try_from(now(ctx).wall.get().div_ceil(1_000)).unwrap_or(i64::MAX)),
+    }
 }
 
 /// Returns milliseconds; -1 for a key that does not expire, -2 if there is no key.

@@ -1,4 +1,5 @@
-//! FUNCTION: the libraries that this server knows, loaded and listed as in Redis.
+//! FUNCTION: the libraries that this server knows, loaded and listed as in Redis. TFUNCTION: the one library of triggers
+//! whose work this server does anyway.
 
 use super::dialects::ScriptHandler;
 use super::script_registry::{Library, unknown};
@@ -120,6 +121,36 @@ fn flush(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
         ctx.shared.scripts.delete_library(library);
     }
     ctx.out.simple("OK");
+    Ok(())
+}
+
+/// `TFUNCTION LOAD [REPLACE] [CONFIG json] text`, `TFUNCTION LIST`, `TFUNCTION DELETE name`.
+pub(super) fn triggers(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+    let args = ctx.args;
+    match (args.at(1).to_ascii_uppercase().as_slice(), args.len()) {
+        (b"LOAD", 3..) if ctx.shared.scripts.load_triggers(args.at(args.len() - 1)) => ctx.out.simple("OK"),
+        (b"LOAD", 3..) => {
+            return Err(Fault::wrong(
+                "this server runs no JavaScript: expected the published library of redis-limiter, whose usage data it \
+                 keeps by itself, found another text",
+            ));
+        }
+        (b"LIST", 2..) => {
+            let is_loaded = ctx.shared.scripts.has_triggers();
+            ctx.out.array(usize::from(is_loaded));
+            if is_loaded {
+                ctx.out.map(2);
+                for (name, value) in [("name", "limiter"), ("engine", "js")] {
+                    ctx.out.bulk(name.as_bytes());
+                    ctx.out.bulk(value.as_bytes());
+                }
+            }
+        }
+        _ => {
+            let known = "LOAD [REPLACE] text or LIST";
+            return Err(Fault::wrong(format!("expected TFUNCTION {known}, found {}", quoted(args.at(1)))));
+        }
+    }
     Ok(())
 }
 

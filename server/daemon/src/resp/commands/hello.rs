@@ -1,5 +1,7 @@
 //! Login, protocol version and database of a connection: HELLO, AUTH, RESET, SELECT.
 
+use tollgate_telemetry::audit::FrontEnd;
+
 use super::{CommandContext, SYNTAX, client};
 use crate::resp::writer::Protocol;
 use tollgate_keyspace::{DATABASES, number};
@@ -87,7 +89,7 @@ fn login(ctx: &mut CommandContext<'_>, token: &[u8]) -> Result<(), Fault> {
         // Without a pause, a flood of guesses would take the time of other connections.
         ctx.session.pause = ctx.shared.access.wait(peer);
     })?;
-    ctx.session.scopes = ctx.shared.access.free(ctx.session.local, ctx.session.peer).and(login.scopes);
+    ctx.session.scopes = ctx.shared.access.free(FrontEnd::Resp, ctx.session.local, ctx.session.peer).and(login.scopes);
     ctx.session.token = Some(login.name);
     Ok(())
 }
@@ -98,7 +100,7 @@ pub(super) fn reset(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
     session.queue = None;
     session.db = 0;
     session.name.clear();
-    session.scopes = ctx.shared.access.free(session.local, session.peer);
+    session.scopes = ctx.shared.access.free(FrontEnd::Resp, session.local, session.peer);
     session.token = None;
     ctx.out.protocol = Protocol::default();
     ctx.shared.clients.update(session, ctx.out.protocol);

@@ -1,4 +1,4 @@
-//! Plain keys, as in Redis: GET, SET, INCR, TTL, DEL, SCAN, HGETALL and others.
+//! Plain keys, as in Redis: GET, SET, INCR, DEL, SCAN, HGETALL and others.
 
 use super::expire::expiry;
 use super::{CommandContext, audit, may_forget};
@@ -8,6 +8,10 @@ use tollgate_telemetry::audit::{AuditAction, AuditOutcome};
 
 /// The longest pattern of SCAN, in bytes.
 const MAX_PATTERN: usize = 256;
+/// The most keys of a database that KEYS looks at.
+const MAX_KEYS: usize = 10_000;
+/// The most bytes of keys that KEYS replies.
+const MAX_KEYS_BYTES: usize = 256 << 10;
 
 pub(super) fn now(ctx: &CommandContext<'_>) -> ClockReadings {
     ctx.shared.engine.times()
@@ -126,26 +130,64 @@ pub(super) fn db_size(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Resu
     Ok(())
 }
 
-pub(super) fn hget_all(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+/// The fields of the one kind of hash here, with their values in decimal digits.
+fn fields(ctx: &CommandContext<'_>, keys: &mut Keyspace) -> Result<Vec<(&'static [u8], String)>, Fault> {
     let data = keys.data(ctx.session.db, ctx.args.at(1), now(ctx))?;
-    ctx.out.map(if data.is_some() { 2 } else { 0 });
-    if let Some(data) = data {
-        for (field, value) in [("last", data.last), ("ops", data.ops)] {
-            ctx.out.bulk(field.as_bytes());
-            ctx.out.bulk(value.to_string().as_bytes());
-        }
+    Ok(data
+        .map_or_else(Vec::new, |data| vec![(&b"last"[..], data.last.to_string()), (&b"ops"[..], data.ops.to_string())]))
+}
+
+/// Returns the value of the field of that name.
+fn value_of<'f>(fields: &'f [(&'static [u8], String)], name: &[u8]) -> Option<&'f [u8]> {
+    fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.as_bytes())
+}
+
+pub(super) fn hget_all(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let fields = fields(ctx, keys)?;
+    ctx.out.map(fields.len());
+    for (field, value) in &fields {
+        ctx.out.bulk(field);
+        ctx.out.bulk(value.as_bytes());
     }
     Ok(())
 }
 
 pub(super) fn hget(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let data = keys.data(ctx.session.db, ctx.args.at(1), now(ctx))?;
-    let value = match (data, ctx.args.at(2)) {
-        (Some(data), b"last") => Some(data.last),
-        (Some(data), b"ops") => Some(data.ops),
-        _ => None,
-    };
-    bulk_or_nil(ctx, value.map(|value| value.to_string()).as_deref().map(str::as_bytes));
+    let fields = fields(ctx, keys)?;
+    bulk_or_nil(ctx, value_of(&fields, ctx.args.at(2)));
+    Ok(())
+}
+
+pub(super) fn hmget(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let (fields, args) = (fields(ctx, keys)?, ctx.args);
+    ctx.out.array(args.len() - 2);
+    args.iter().skip(2).for_each(|name| bulk_or_nil(ctx, value_of(&fields, name)));
+    Ok(())
+}
+
+pub(super) fn hkeys(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let fields = fields(ctx, keys)?;
+    ctx.out.array(fields.len());
+    fields.iter().for_each(|(field, _)| ctx.out.bulk(field));
+    Ok(())
+}
+
+pub(super) fn hvals(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let fields = fields(ctx, keys)?;
+    ctx.out.array(fields.len());
+    fields.iter().for_each(|(_, value)| ctx.out.bulk(value.as_bytes()));
+    Ok(())
+}
+
+pub(super) fn hlen(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let len = fields(ctx, keys)?.len();
+    ctx.out.int(i64::try_from(len).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+pub(super) fn hexists(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let fields = fields(ctx, keys)?;
+    ctx.out.int(i64::from(value_of(&fields, ctx.args.at(2)).is_some()));
     Ok(())
 }
 
@@ -160,13 +202,7 @@ pub(super) fn scan(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<
         if args.is(at, "COUNT") {
             scan.count = usize::try_from(integer(value)?).ok().filter(|count| *count > 0).ok_or_else(syntax)?;
         } else if args.is(at, "MATCH") {
-            if value.len() > MAX_PATTERN {
-                return Err(Fault::wrong(format!(
-                    "MATCH: expected at most {MAX_PATTERN} bytes, found {}",
-                    value.len()
-                )));
-            }
-            scan.pattern = Some(value).filter(|pattern| *pattern != b"*");
+            scan.pattern = pattern(value)?;
         } else if args.is(at, "TYPE") {
             scan.kind = Some(value);
         } else {
@@ -181,30 +217,55 @@ pub(super) fn scan(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<
     Ok(())
 }
 
-pub(super) fn flush_db(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let db = ctx.session.db;
-    flush(ctx, keys, Some(db))
-}
-
-pub(super) fn flush_all(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    flush(ctx, keys, None)
-}
-
-fn flush(ctx: &mut CommandContext<'_>, keys: &mut Keyspace, db: Option<u8>) -> Result<(), Fault> {
+/// `FLUSHDB [ASYNC|SYNC]`, and FLUSHALL as the same: a caller who may reset in one database empties no other.
+pub(super) fn flush(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
     let known = ctx.args.len() == 1 || (ctx.args.len() == 2 && (ctx.args.is(1, "ASYNC") || ctx.args.is(1, "SYNC")));
     if !known {
         return Err(syntax());
     }
-    keys.flush(db);
-    let detail = db.map_or_else(|| "all databases".to_owned(), |db| format!("database {db}"));
-    audit(ctx.shared, ctx.session, AuditAction::Flush, ("", None), AuditOutcome::Done, &detail);
+    let db = ctx.session.db;
+    keys.flush(Some(db));
+    audit(ctx.shared, ctx.session, AuditAction::Flush, ("", None), AuditOutcome::Done, &format!("database {db}"));
     ctx.out.simple("OK");
     Ok(())
 }
 
-/// `KEYS pattern` is refused: it would block all other connections.
-pub(super) fn all(_turn: &mut CommandContext<'_>) -> Result<(), Fault> {
-    Err(Fault::wrong("KEYS is not known here, since it looks at all keys at once; use SCAN 0 MATCH pattern"))
+/// `KEYS pattern`: all keys of the database that match, if there are not too many to look at in one call.
+pub(super) fn all(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
+    let (db, pattern, now) = (ctx.session.db, pattern(ctx.args.at(1))?, now(ctx));
+    let len = keys.len(db, now);
+    if len > MAX_KEYS {
+        return Err(Fault::wrong(format!(
+            "KEYS: expected a database of at most {MAX_KEYS} keys, found {len}; use SCAN 0 MATCH pattern"
+        )));
+    }
+    let (mut cursor, mut found, mut bytes) = (0, Vec::new(), 0);
+    loop {
+        let (next, some) = keys.scan(db, &ScanOptions { cursor, count: MAX_KEYS, pattern, kind: None }, now);
+        bytes += some.iter().map(Vec::len).sum::<usize>();
+        if bytes > MAX_KEYS_BYTES {
+            return Err(Fault::wrong(format!(
+                "KEYS: expected at most {MAX_KEYS_BYTES} bytes of keys that match; use SCAN 0 MATCH pattern"
+            )));
+        }
+        found.extend(some);
+        cursor = next;
+        if cursor == 0 {
+            break;
+        }
+    }
+    ctx.out.array(found.len());
+    found.iter().for_each(|key| ctx.out.bulk(key));
+    Ok(())
+}
+
+/// Returns the pattern that keys must match; `None` if all do.
+fn pattern(pattern: &[u8]) -> Result<Option<&[u8]>, Fault> {
+    if pattern.len() > MAX_PATTERN {
+        let found = pattern.len();
+        return Err(Fault::wrong(format!("MATCH: expected at most {MAX_PATTERN} bytes, found {found}")));
+    }
+    Ok(Some(pattern).filter(|pattern| *pattern != b"*"))
 }
 
 /// `WATCH key…` is refused: nothing here needs it.

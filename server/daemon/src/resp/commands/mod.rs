@@ -46,6 +46,7 @@ use crate::resp::session::Session;
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
 use crate::spans;
+pub use script_registry::ScriptAlias;
 pub(crate) use script_registry::{ScriptRegistry, ScriptView};
 pub(crate) use table::{CommandHandler, RespCommand, find};
 pub(crate) use tg::parse_check;
@@ -226,10 +227,15 @@ fn may_forget(ctx: &CommandContext<'_>, keys: &Keyspace, key: &[u8]) -> Result<(
     if !keys.is_limiter(ctx.session.db, key, ctx.shared.engine.times()) {
         return Ok(());
     }
+    let name = ctx.args.at(0).to_ascii_uppercase();
+    may_reset_key(ctx, key, &tollgate_keyspace::shown(&name))
+}
+
+/// Checks that a connection may reset the key of a limiter, and records that it did, or was refused, in the audit log.
+fn may_reset_key(ctx: &CommandContext<'_>, key: &[u8], by: &str) -> Result<(), Fault> {
     let may = may_reset(ctx.session);
     let outcome = may.as_ref().map_or_else(|fault| AuditOutcome::Refused(&fault.text), |()| AuditOutcome::Done);
-    let name = ctx.args.at(0).to_ascii_uppercase();
-    let detail = format!("{} in database {}", tollgate_keyspace::shown(&name), ctx.session.db);
+    let detail = format!("{by} in database {}", ctx.session.db);
     audit(ctx.shared, ctx.session, AuditAction::Reset, ("", Some(key)), outcome, &detail);
     may
 }

@@ -1,49 +1,94 @@
 //! The scripts and libraries that this server knows, and which of them are loaded.
 //!
-//! The server runs no Lua: a script is known by the SHA-1 of its text, and does what that script does in Redis. All
-//! known ones are loaded from the start. SCRIPT FLUSH affects its connection only: that one sees no script until it
-//! loads it again, and other connections see what they saw.
+//! The server runs no Lua: a script is known by the SHA-1 of its text, and does what that script does in Redis. Texts
+//! that differ from a known one in line ends and trailing blanks alone are known too, once they were loaded. All known
+//! ones are loaded from the start. SCRIPT FLUSH affects its connection only: that one sees no script until it loads it
+//! again, and other connections see what they saw.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use tollgate_dialects::{DIALECTS, SCRIPTS, Wording};
+use tollgate_dialects::{DIALECTS, Dialect, PublishedKind, SCRIPTS, Wording, normalized, published};
 use tollgate_redis::lua::{CALLS, LuaNaming, LuaScript, VERSION};
 
 use super::dialects::ScriptHandler;
 use tollgate_keyspace::Fault;
 
-/// The SHA-1 of the published library rdslim.
-const RDSLIM: &str = "87613a9e5929aa39174139ffd5a204b9dcf75c6b";
-
 /// The text that every script of Tollgate begins with.
 const OURS: &str = "-- tollgate: ";
 
-/// The most scripts that a connection loads again after SCRIPT FLUSH: with more, all are visible again.
-const MAX_RELOADED: usize = 32;
+/// The most scripts that a connection remembers to have loaded itself. After SCRIPT FLUSH, all are visible again when
+/// it loads more.
+const MAX_OWN: usize = 32;
+
+/// The most scripts that the server remembers as loaded, beyond those that are known from the start.
+const MAX_LEARNED: usize = 1_024;
+
+/// A script that does what a dialect does, named by an operator: a private variant of a published one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptAlias {
+    /// The SHA-1 of its text, as clients send it or in normal form, in lower case.
+    pub sha1: String,
+    /// The dialect that it speaks.
+    pub dialect: &'static str,
+    /// Whether it refuses in the word of the dialect's document ("block") instead of the published script's ("deny").
+    pub blocks: bool,
+}
+
+impl ScriptAlias {
+    fn handler(&self) -> Option<ScriptHandler> {
+        let wording = if self.blocks { Wording::Document } else { Wording::Script };
+        Some(ScriptHandler::Dialect(tollgate_dialects::find(self.dialect)?, wording))
+    }
+}
+
+/// Parses `SHA=DIALECT` or `SHA=DIALECT:block`.
+impl std::str::FromStr for ScriptAlias {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (sha1, dialect) = text.split_once('=').ok_or("expected SHA1=DIALECT, such as 1533c107…=slot_window")?;
+        if sha1.len() != 40 || !sha1.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(format!("expected the SHA-1 of a script, 40 hexadecimal digits, found {sha1:?}"));
+        }
+        let (dialect, blocks) = match dialect.strip_suffix(":block") {
+            Some(dialect) => (dialect, true),
+            None => (dialect, false),
+        };
+        let spoken =
+            || SCRIPTS.iter().filter(|script| script.kind == PublishedKind::Script).map(|script| script.dialect);
+        let known = spoken().find(|known| *known == dialect).ok_or_else(|| {
+            let mut all: Vec<&str> = spoken().collect();
+            all.dedup();
+            format!("expected a dialect that scripts speak ({}), found {dialect:?}", all.join(", "))
+        })?;
+        Ok(Self { sha1: sha1.to_ascii_lowercase(), dialect: known, blocks })
+    }
+}
 
 /// The scripts that a connection sees as loaded.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptView {
-    /// Those that it loaded again after SCRIPT FLUSH; `None` if it did not flush and sees all.
-    reloaded: Option<HashSet<String>>,
+    /// Whether it flushed, so that it sees only those that it loaded itself.
+    is_flushed: bool,
+    own: HashMap<String, ScriptHandler>,
 }
 
 impl ScriptView {
     /// Hides all scripts.
     pub(super) fn flush(&mut self) {
-        self.reloaded = Some(HashSet::new());
+        (self.is_flushed, self.own) = (true, HashMap::new());
     }
 
     fn contains(&self, sha: &str) -> bool {
-        self.reloaded.as_ref().is_none_or(|reloaded| reloaded.contains(sha))
+        !self.is_flushed || self.own.contains_key(sha)
     }
 
-    fn add(&mut self, sha: &str) {
-        let Some(reloaded) = &mut self.reloaded else { return };
-        reloaded.insert(sha.to_owned());
-        if reloaded.len() > MAX_RELOADED {
-            self.reloaded = None;
+    fn add(&mut self, sha: &str, handler: ScriptHandler) {
+        if self.own.len() < MAX_OWN {
+            self.own.insert(sha.to_owned(), handler);
+        } else if !self.own.contains_key(sha) {
+            self.is_flushed = false;
         }
     }
 }
@@ -51,20 +96,24 @@ impl ScriptView {
 /// The scripts and libraries that are loaded, server-wide.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptRegistry {
+    /// Those that the operator named.
+    aliases: HashMap<String, ScriptHandler>,
     loaded: Mutex<LoadedScripts>,
 }
 
 #[derive(Debug)]
 struct LoadedScripts {
-    /// Tollgate's scripts for a few algorithms, of which there are hundreds: known once they were loaded.
+    /// Variants of known texts, and Tollgate's scripts for a few algorithms: known by their SHA-1 once they were loaded.
     learned: HashMap<String, ScriptHandler>,
     libraries: HashMap<Library, Arc<str>>,
+    /// Whether the library of seed redis-limiter was loaded, whose trigger this server has built in.
+    has_triggers: bool,
 }
 
 impl Default for LoadedScripts {
     fn default() -> Self {
         let libraries = [Library::Plain, Library::Versioned].into_iter().filter_map(|own| Some((own, own.text()?)));
-        Self { learned: HashMap::new(), libraries: libraries.collect() }
+        Self { learned: HashMap::new(), libraries: libraries.collect(), has_triggers: false }
     }
 }
 
@@ -83,14 +132,14 @@ impl Library {
     /// All libraries.
     pub(super) const ALL: [Self; 3] = [Self::Plain, Self::Versioned, Self::Rdslim];
 
-    /// Returns the library with that text.
+    /// Returns the library with that text, or with one that differs in line ends and trailing blanks alone.
     pub(super) fn of(text: &str) -> Option<Self> {
         static KNOWN: LazyLock<[(String, Library); 2]> = LazyLock::new(|| {
-            let sha = |names| LuaScript::new(tollgate_redis::lua::library(names).to_owned()).sha;
+            let sha = |names| sha_of_normalized(tollgate_redis::lua::library(names));
             [(sha(LuaNaming::Plain), Library::Plain), (sha(LuaNaming::Versioned), Library::Versioned)]
         });
-        let sha = LuaScript::new(text.to_owned()).sha;
-        if sha == RDSLIM {
+        let sha = sha_of_normalized(text);
+        if published(PublishedKind::Library, &sha).is_some() {
             return Some(Self::Rdslim);
         }
         KNOWN.iter().find(|(known, _)| *known == sha).map(|(_, library)| *library)
@@ -129,57 +178,110 @@ impl Library {
     }
 }
 
-/// Returns what a script does that is known by its SHA-1 before it is loaded.
-fn builtin(sha: &str) -> Option<ScriptHandler> {
-    static KNOWN: LazyLock<HashMap<String, ScriptHandler>> = LazyLock::new(|| {
-        let dialect =
-            |name: &str, wording| tollgate_dialects::find(name).map(|dialect| ScriptHandler::Dialect(dialect, wording));
-        let published = SCRIPTS
-            .iter()
-            .filter_map(|script| Some((script.sha1.to_owned(), dialect(script.dialect, script.wording)?)));
-        let native = CALLS.iter().filter_map(|call| {
-            Some((tollgate_redis::lua::whole_script(call.name)?.sha.clone(), ScriptHandler::Native(call)))
-        });
-        let spoken = DIALECTS.iter().filter_map(|listed| {
-            Some((tollgate_redis::lua::dialect_script(listed.name)?.sha, dialect(listed.name, Wording::Document)?))
-        });
-        published.chain(native).chain(spoken).collect()
-    });
-    KNOWN.get(sha).copied()
+/// Returns the SHA-1 of a text in normal form.
+fn sha_of_normalized(text: &str) -> String {
+    LuaScript::new(normalized(text)).sha
 }
 
-/// Returns what one of Tollgate's scripts for a few algorithms does, by its whole text.
+/// Returns what a script does that is known by its SHA-1 before it is loaded: that of its text, or of its text in
+/// normal form.
+fn builtin(sha: &str) -> Option<ScriptHandler> {
+    static OWN: LazyLock<HashMap<String, ScriptHandler>> = LazyLock::new(|| {
+        let native = CALLS
+            .iter()
+            .filter_map(|call| Some((tollgate_redis::lua::whole_script(call.name)?, ScriptHandler::Native(call))));
+        let spoken = DIALECTS.iter().filter_map(|dialect: &'static Dialect| {
+            let handler = ScriptHandler::Dialect(dialect, Wording::Document);
+            Some((tollgate_redis::lua::dialect_script(dialect.name)?, handler))
+        });
+        let both = |(script, handler): (LuaScript, ScriptHandler)| {
+            let normal = sha_of_normalized(&script.text);
+            [(script.sha, handler), (normal, handler)]
+        };
+        native.map(|(script, handler)| (LuaScript::clone(&script), handler)).chain(spoken).flat_map(both).collect()
+    });
+    let published = || {
+        let script = published(PublishedKind::Script, sha)?;
+        Some(ScriptHandler::Dialect(tollgate_dialects::find(script.dialect)?, script.wording))
+    };
+    OWN.get(sha).copied().or_else(published)
+}
+
+/// Returns what one of Tollgate's scripts for a few algorithms does, by its whole text in normal form.
 fn partial_script(text: &str) -> Option<ScriptHandler> {
     let (name, _) = text.strip_prefix(OURS)?.split_once(' ')?;
     let call = CALLS.iter().find(|call| call.name == name)?;
     let line = text.lines().find_map(|line| line.strip_prefix("local algorithms = { "))?;
     let algorithms: Vec<&str> = line.split(',').filter_map(|pair| Some(pair.split_once('=')?.0.trim())).collect();
-    (tollgate_redis::lua::script(name, &algorithms)?.text == text).then_some(ScriptHandler::Native(call))
+    (normalized(&tollgate_redis::lua::script(name, &algorithms)?.text) == text).then_some(ScriptHandler::Native(call))
 }
 
 impl ScriptRegistry {
+    /// Creates a registry that also knows the scripts that the operator named.
+    pub(crate) fn new(aliases: &[ScriptAlias]) -> Self {
+        let aliases = aliases.iter().filter_map(|alias| Some((alias.sha1.clone(), alias.handler()?)));
+        Self { aliases: aliases.collect(), loaded: Mutex::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, LoadedScripts> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what a script does that is known without being loaded.
+    fn known(&self, sha: &str) -> Option<ScriptHandler> {
+        builtin(sha).or_else(|| self.aliases.get(sha).copied())
     }
 
     /// Returns what the script of that SHA-1 does, if it is loaded for a connection.
     pub(super) fn find(&self, sha: &[u8], view: &ScriptView) -> Option<ScriptHandler> {
         let sha = std::str::from_utf8(sha).ok()?.to_ascii_lowercase();
-        builtin(&sha).or_else(|| self.lock().learned.get(&sha).copied()).filter(|_| view.contains(&sha))
+        let learned = || self.lock().learned.get(&sha).copied();
+        let own = || view.own.get(&sha).copied();
+        self.known(&sha).or_else(learned).or_else(own).filter(|_| view.contains(&sha))
     }
 
     /// Loads the script of that text; returns its SHA-1 and what it does.
     pub(super) fn load(&self, text: &[u8], view: &mut ScriptView) -> Result<(String, ScriptHandler), Fault> {
         let text = std::str::from_utf8(text).map_err(|_| unknown("in another encoding than UTF-8"))?;
         let sha = LuaScript::new(text.to_owned()).sha;
-        let learned = || self.lock().learned.get(&sha).copied();
-        let handler = builtin(&sha).or_else(learned).or_else(|| partial_script(text));
+        let known = self.known(&sha);
+        let handler = known.or_else(|| self.lock().learned.get(&sha).copied()).or_else(|| self.by_text(text));
         let handler = handler.ok_or_else(|| unknown(&format!("with the SHA-1 {sha}")))?;
-        if builtin(&sha).is_none() {
-            self.lock().learned.insert(sha.clone(), handler);
+        if known.is_none() {
+            self.learn(&sha, handler);
         }
-        view.add(&sha);
+        view.add(&sha, handler);
         Ok((sha, handler))
+    }
+
+    /// Returns what a script does by its text, apart from line ends and trailing blanks.
+    fn by_text(&self, text: &str) -> Option<ScriptHandler> {
+        let text = normalized(text);
+        partial_script(&text).or_else(|| self.known(&LuaScript::new(text).sha))
+    }
+
+    /// Remembers a script that was loaded. There are any number of variants of a text; when there are too many, a
+    /// variant is known to the connections that loaded it.
+    fn learn(&self, sha: &str, handler: ScriptHandler) {
+        let mut loaded = self.lock();
+        if loaded.learned.len() < MAX_LEARNED {
+            loaded.learned.insert(sha.to_owned(), handler);
+        }
+    }
+
+    /// Loads the published library of triggers; returns whether the text is one. Its usage data is kept anyway.
+    pub(super) fn load_triggers(&self, text: &[u8]) -> bool {
+        let text = std::str::from_utf8(text).ok();
+        let is_known = text.is_some_and(|text| published(PublishedKind::Triggers, &sha_of_normalized(text)).is_some());
+        if is_known {
+            self.lock().has_triggers = true;
+        }
+        is_known
+    }
+
+    /// Returns whether the library of triggers is loaded.
+    pub(super) fn has_triggers(&self) -> bool {
+        self.lock().has_triggers
     }
 
     /// Returns what the function of that name, in either case, does, if a loaded library has it.
@@ -229,9 +331,10 @@ impl ScriptRegistry {
 pub(super) fn unknown(which: &str) -> Fault {
     let mut dialects: Vec<&str> = SCRIPTS.iter().map(|script| script.dialect).collect();
     dialects.sort_unstable();
+    dialects.dedup();
     Fault::wrong(format!(
         "this server runs no Lua: expected a script of Tollgate, or the published script of a limiter it speaks ({}), \
-         found one {which}; run it in your Redis, which can be the store of this server too: --store redis://HOST",
+         found one {which}; tell it what a variant of your own does: --script SHA1=DIALECT, or run it in your Redis",
         dialects.join(", ")
     ))
 }
@@ -269,8 +372,113 @@ mod tests {
         assert!(scripts.find(script.sha.as_bytes(), &own).is_some());
         // What a connection keeps of it is bounded.
         own.flush();
-        (0..=MAX_RELOADED).for_each(|number| own.add(&number.to_string()));
-        assert!(own.reloaded.is_none());
+        let handler = scripts.find(script.sha.as_bytes(), &other).unwrap();
+        (0..=MAX_OWN).for_each(|number| own.add(&number.to_string(), handler));
+        assert!(!own.is_flushed && own.own.len() == MAX_OWN);
+    }
+
+    /// The ways in which editors and tools change a text.
+    fn variants(text: &str) -> [String; 6] {
+        [
+            text.trim_end_matches('\n').to_owned(),
+            format!("{text}\n\n"),
+            format!("\n \n{text}"),
+            text.replace('\n', "\r\n"),
+            text.replace('\n', "\r"),
+            text.replace('\n', " \t\n"),
+        ]
+    }
+
+    #[test]
+    fn line_ends_and_trailing_blanks_make_no_other_script() {
+        let (scripts, other) = (ScriptRegistry::default(), ScriptView::default());
+        let spoken = DIALECTS
+            .iter()
+            .filter_map(|dialect| Some((tollgate_redis::lua::dialect_script(dialect.name)?.text, dialect.name)));
+        let native =
+            CALLS.iter().map(|call| (tollgate_redis::lua::whole_script(call.name).unwrap().text.clone(), call.name));
+        let few = [(tollgate_redis::lua::script("tollgate", &["gcra", "sliding"]).unwrap().text.clone(), "tollgate")];
+        for (text, name) in spoken.chain(native).chain(few) {
+            for variant in variants(&text) {
+                let mut view = ScriptView::default();
+                let (sha, handler) = scripts.load(variant.as_bytes(), &mut view).unwrap();
+                assert_eq!(sha, LuaScript::new(variant).sha);
+                let found = match handler {
+                    ScriptHandler::Dialect(dialect, wording) => {
+                        assert_eq!(wording, Wording::Document);
+                        dialect.name
+                    }
+                    ScriptHandler::Native(call) => call.name,
+                };
+                assert_eq!(found, name);
+                // Other connections find it by its own SHA-1 from now on.
+                assert!(scripts.find(sha.as_bytes(), &other).is_some());
+            }
+            // Anything else is another script.
+            for (from, to) in [(" + ", " - "), ("<", "<="), ("local", "local ")] {
+                let changed = text.replacen(from, to, 1);
+                if changed != text {
+                    let _ = scripts.load(changed.as_bytes(), &mut ScriptView::default()).unwrap_err();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn libraries_are_known_by_their_text_apart_from_line_ends_and_blanks() {
+        for (naming, library) in [(LuaNaming::Plain, Library::Plain), (LuaNaming::Versioned, Library::Versioned)] {
+            let text = tollgate_redis::lua::library(naming);
+            assert!(variants(text).iter().all(|variant| Library::of(variant) == Some(library)));
+            assert_eq!(Library::of(&text.replacen(" + ", " - ", 1)), None);
+        }
+        assert!(!ScriptRegistry::default().load_triggers(b"#!js name=limiter api_version=1.0"));
+    }
+
+    #[test]
+    fn what_callers_load_is_bounded_and_a_connection_finds_its_own() {
+        let (scripts, text) = (ScriptRegistry::default(), tollgate_redis::lua::dialect_script("ar1").unwrap().text);
+        let variant = |number: usize| format!("{text}{}", "\n".repeat(number + 1));
+        let shas: Vec<String> = (0..2 * MAX_LEARNED)
+            .map(|number| scripts.load(variant(number).as_bytes(), &mut ScriptView::default()).unwrap().0)
+            .collect();
+        assert_eq!(scripts.lock().learned.len(), MAX_LEARNED);
+        let (mut own, last) = (ScriptView::default(), shas.last().unwrap().as_bytes());
+        assert!(scripts.find(last, &own).is_none());
+        scripts.load(variant(2 * MAX_LEARNED - 1).as_bytes(), &mut own).unwrap();
+        assert!(scripts.find(last, &own).is_some());
+    }
+
+    #[test]
+    fn published_revisions_refuse_in_their_own_word() {
+        for (sha, name, wording) in [
+            ("55ba4f2b9f5502abca03fca95fc9e3f2e504bd50", "fixed_window", Wording::Script),
+            ("74ef5ffac2da91ee3348aa0fc36460ccf4e026e6", "fixed_window", Wording::Document),
+            ("e94ec70d014de3d05d42fa2a73e3fa43b5d321d0", "token_bucket", Wording::Document),
+            ("9CE7F2CF727BC1543212214CE938455743EE5D38", "sliding_window", Wording::Script),
+        ] {
+            let found = ScriptRegistry::default().find(sha.as_bytes(), &ScriptView::default());
+            assert!(
+                matches!(found, Some(ScriptHandler::Dialect(dialect, said)) if dialect.name == name && said == wording)
+            );
+        }
+    }
+
+    #[test]
+    fn a_private_variant_does_what_the_operator_says() {
+        let text = "return redis.call('INCR', KEYS[1])\n";
+        let sha = |text: &str| LuaScript::new(text.to_owned()).sha;
+        for named in [sha(text), sha(text.trim_end()).to_ascii_uppercase()] {
+            let alias: ScriptAlias = format!("{named}=fixed_window:block").parse().unwrap();
+            let scripts = ScriptRegistry::new(&[alias]);
+            let (_, handler) = scripts.load(text.as_bytes(), &mut ScriptView::default()).unwrap();
+            assert!(
+                matches!(handler, ScriptHandler::Dialect(found, Wording::Document) if found.name == "fixed_window")
+            );
+            assert!(scripts.find(sha(text).as_bytes(), &ScriptView::default()).is_some());
+        }
+        for wrong in ["", "abc=ar1", "=ar1", "1533c10715a2840138ba6a19f2bbd52e8ba389fd=nothing"] {
+            assert!(wrong.parse::<ScriptAlias>().unwrap_err().starts_with("expected "), "{wrong}");
+        }
     }
 
     #[test]

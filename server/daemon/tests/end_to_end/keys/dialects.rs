@@ -175,13 +175,41 @@ fn wrong_calls_are_told_as_redis_tells_them() {
 
 #[test]
 fn what_a_limiter_counted_is_forgotten_with_the_scope_for_it() {
-    let mut server = KeysTestServer::new();
+    let mut server = KeysTestServer::without_reset();
     let lacks = "-NOPERM expected a token with the scope reset: AUTH token; this connection has check,read";
     server.ask("FCALL fixed_window 1 k 1 60");
     for command in ["DEL k", "DEL other k", "UNLINK k", "EXPIRE k 0", "PEXPIRE k 1", "EXPIREAT k 1", "SET k 1"] {
         server.expect(&[(command, lacks), ("EXISTS k", ":1")]);
     }
+    // A count below zero resets too.
+    let limits = "[[1,60,1]]";
+    server.expect(&[(&format!("FCALL slot_window 1 s 2 ns {limits} 1700000040 0"), ":1")]);
+    for dialect in ["slot_window", "ar1"] {
+        server.expect(&[(&format!("FCALL {dialect} 1 s -1 ns {} 1700000040 0", limits.replace("60", "2")), lacks)]);
+    }
     server.expect(&[("INCR plain", ":1"), ("EXPIRE plain 59", ":1"), ("DEL plain", ":1")]);
     server.login();
     server.expect(&[("DEL k", ":1"), ("EXISTS k", ":0")]);
+    server.expect(&[(&format!("FCALL slot_window 1 s -1 ns {limits} 1700000040 1"), ":0")]);
+    server.expect(&[(&format!("FCALL slot_window 1 s 0 ns {limits} 1700000040 1"), ":0")]);
+}
+
+#[test]
+fn on_loopback_clients_clear_what_they_counted_and_nothing_else() {
+    let mut server = KeysTestServer::new();
+    let spent = ("TG.CHECK k 1/h", "*6 :0 :0 :0 :3600000000 :3600000000 :1");
+    server.ask("TG.CHECK k 1/h");
+    for clear in ["DEL k", "EXPIRE k 0", "FLUSHDB", "FLUSHALL ASYNC"] {
+        server.expect(&[("FCALL fixed_window 1 k 1 60", "*2 $5 allow *3 $1 1 $2 60 $1 0")]);
+        server.expect(&[("FCALL fixed_window 1 k 1 60", "*2 $5 block *3 $1 1 $2 60 $1 0"), ("INCR n", ":1")]);
+        let _ = server.ask(clear);
+        // A policy's state is neither a key nor in a database.
+        server.expect(&[("EXISTS k", ":0"), spent]);
+        let _ = server.ask("DEL n");
+    }
+    // Both clear the database of the connection alone.
+    for (clear, db) in [("FLUSHDB", "1"), ("FLUSHALL", "2")] {
+        server.expect(&[("SELECT 0", "+OK"), ("SET a 1", "+OK"), (&format!("SELECT {db}"), "+OK"), ("SET a 1", "+OK")]);
+        server.expect(&[(clear, "+OK"), ("EXISTS a", ":0"), ("SELECT 0", "+OK"), ("EXISTS a", ":1")]);
+    }
 }

@@ -198,9 +198,8 @@ fn scan_finds_all_keys_and_those_that_match() {
 
 #[test]
 fn what_is_not_known_says_what_is() {
-    let mut server = KeysTestServer::new();
+    let mut server = KeysTestServer::without_reset();
     for (command, said) in [
-        ("KEYS *", "use SCAN 0 MATCH pattern"),
         ("WATCH k", "between MULTI and EXEC"),
         ("FLUSHALL", "-NOPERM expected a token with the scope reset"),
         ("FLUSHDB", "-NOPERM expected a token with the scope reset"),
@@ -217,6 +216,62 @@ fn what_is_not_known_says_what_is() {
         assert_eq!(server.client.ask(&command), said);
     }
     assert_eq!(server.client.ask(&["GET", &long]), "$-1");
+}
+
+#[test]
+fn keys_of_a_database_are_listed_if_they_are_not_too_many() {
+    let mut server = KeysTestServer::new();
+    let named = |server: &mut KeysTestServer, pattern: &str| {
+        let reply = server.ask(&format!("KEYS {pattern}"));
+        let mut names: Vec<String> = reply.split(' ').skip(2).step_by(2).map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    server.expect(&[("KEYS *", "*0")]);
+    (0..2_500).for_each(|place| drop(server.ask(&format!("SET testkey-{place} 1"))));
+    server.ask("FCALL fixed_window 1 f 1 60");
+    assert_eq!(named(&mut server, "testkey-249?").len(), 10);
+    assert_eq!(named(&mut server, "[^t]*"), ["f"]);
+    assert_eq!(named(&mut server, "*").len(), 2_501);
+    server.expect(&[("SELECT 9", "+OK"), ("KEYS *", "*0"), ("SELECT 0", "+OK")]);
+    assert_eq!(server.ask(&format!("KEYS {}", "x".repeat(257))), "-ERR MATCH: expected at most 256 bytes, found 257");
+    let long = "k".repeat(600);
+    (0..500).for_each(|place| drop(server.client.ask(&["SET", &format!("{long}{place}"), "1"])));
+    let said = "-ERR KEYS: expected at most 262144 bytes of keys that match; use SCAN 0 MATCH pattern";
+    assert_eq!(server.ask("KEYS k*"), said);
+    (0..7_500).for_each(|place| drop(server.ask(&format!("SET {place} 1"))));
+    let said = "-ERR KEYS: expected a database of at most 10000 keys, found 10501; use SCAN 0 MATCH pattern";
+    assert_eq!(server.ask("KEYS none"), said);
+}
+
+#[test]
+fn the_data_of_a_token_is_read_as_a_hash() {
+    let mut server = KeysTestServer::new();
+    server.expect(&[
+        ("INCR {api:x}:14", ":1"),
+        ("HMGET {api:x}:data ops nothing last", "*3 $1 1 $-1 $10 1700000040"),
+        ("HKEYS {api:x}:data", "*2 $4 last $3 ops"),
+        ("HVALS {api:x}:data", "*2 $10 1700000040 $1 1"),
+        ("HLEN {api:x}:data", ":2"),
+        ("HEXISTS {api:x}:data ops", ":1"),
+        ("HEXISTS {api:x}:data last-use", ":0"),
+        ("HLEN none", ":0"),
+        ("HMGET none a b", "*2 $-1 $-1"),
+        ("HLEN {api:x}:14", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+    ]);
+}
+
+#[test]
+fn the_end_of_a_key_is_told_as_a_time_too() {
+    let mut server = KeysTestServer::new();
+    server.expect(&[
+        ("SET k 1 PX 1500", "+OK"),
+        ("PEXPIRETIME k", ":1700000041500"),
+        ("EXPIRETIME k", ":1700000042"),
+        ("SET forever 1", "+OK"),
+        ("EXPIRETIME forever", ":-1"),
+        ("PEXPIRETIME none", ":-2"),
+    ]);
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn any_other_script_is_told_where_to_run() {
             "-ERR this server runs no Lua",
             "sliding_window",
             "e0e1f9fabfc9d4800c877a703b823ac0578ff8db",
-            "--store redis://",
+            "--script SHA1=DIALECT",
         ] {
             assert!(reply.contains(part), "{reply}");
         }
@@ -117,7 +117,7 @@ fn any_other_script_is_told_where_to_run() {
 
 #[test]
 fn functions_of_our_own_ask_the_same_questions() {
-    let mut server = KeysTestServer::new();
+    let mut server = KeysTestServer::without_reset();
     server.expect(&[
         ("FCALL tollgate 1 tg:{user:42} 1/min,5/h", "*6 :1 :1 :0 :0 :3600000000 :0"),
         ("TG.CHECK user:42 1/min,5/h", "*6 :0 :0 :0 :60000000 :3600000000 :1"),
@@ -209,10 +209,13 @@ fn libraries_are_loaded_and_listed_as_in_redis() {
     assert!(with_code.contains("$12 library_code $") && with_code.contains("#!lua name=tollgate"));
     server.expect(&[
         ("FUNCTION LIST NOW", "-ERR Unknown argument \"NOW\""),
-        ("FUNCTION FLUSH", "-NOPERM expected a token with the scope admin: AUTH token; this connection has check,read"),
+        (
+            "FUNCTION FLUSH",
+            "-NOPERM expected a token with the scope admin: AUTH token; this connection has check,read,reset",
+        ),
         (
             "FUNCTION DELETE tollgate",
-            "-NOPERM expected a token with the scope admin: AUTH token; this connection has check,read",
+            "-NOPERM expected a token with the scope admin: AUTH token; this connection has check,read,reset",
         ),
         ("FUNCTION DUMP", "-ERR unknown subcommand \"DUMP\". Expected FUNCTION LOAD, LIST, DELETE or FLUSH"),
         ("FUNCTION LOAD", "-ERR wrong number of arguments for 'function|load' command"),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use tollgate_daemon::{Server, ServerSettings};
+use tollgate_daemon::{Scopes, Server, ServerSettings};
 use tollgate_kernel::Timestamp;
 use tollgate_memory::ManualClock;
 
@@ -21,6 +21,11 @@ pub(crate) struct KeysTestServer {
 impl KeysTestServer {
     pub(crate) fn new() -> Self {
         Self::with(ServerSettings::default())
+    }
+
+    /// A server on which resets need a token.
+    pub(crate) fn without_reset() -> Self {
+        Self::with(ServerSettings { free: Scopes::FREE_OVER_HTTP, ..ServerSettings::default() })
     }
 
     pub(crate) fn with(settings: ServerSettings) -> Self {

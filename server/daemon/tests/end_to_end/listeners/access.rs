@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
-use tollgate_daemon::{Server, ServerSettings, StartError, TokensError};
+use tollgate_daemon::{Scope, Scopes, Server, ServerSettings, StartError, TokensError};
 
 use crate::listeners::support::{Client, Folder, settings};
 
@@ -21,8 +21,11 @@ fn answers(settings: ServerSettings) -> [String; 3] {
 }
 
 #[test]
-fn on_loopback_checks_are_free_and_resets_are_not() {
-    assert_eq!(answers(settings()), ["+PONG", "*6", "-NOPERM"]);
+fn on_loopback_the_free_scopes_need_no_token() {
+    assert_eq!(answers(settings()), ["+PONG", "*6", ":1"]);
+    let with = |free| answers(ServerSettings { free, ..settings() });
+    assert_eq!(with(Scopes::FREE_OVER_HTTP), ["+PONG", "*6", "-NOPERM"]);
+    assert_eq!(with(Scopes::NONE.with(Scope::Reset)), ["+PONG", "-NOPERM", ":1"]);
     assert_eq!(answers(ServerSettings { require_token: true, ..settings() }), ["+PONG", "-NOAUTH", "-NOAUTH"]);
     assert_eq!(answers(ServerSettings { insecure_no_auth: true, ..settings() }), ["+PONG", "*6", ":1"]);
 }

@@ -98,7 +98,7 @@ fn a_request_is_a_span_with_its_policy_and_a_hash_for_its_key() {
         let lines: usize = client.ask(words)[1..].parse().unwrap();
         (0..lines).for_each(|_| drop(client.line()));
     }
-    assert!(client.ask(&["TG.RESET", "secret:42", "1/min"]).starts_with("-NOPERM"));
+    assert!(client.ask(&["TG.REFUND", "secret:42", "1/min", "1", "1"]).starts_with("-NOPERM"));
     let traceparent = format!("traceparent: 00-{TRACE}-{PARENT}-01\r\n");
     assert_eq!(
         post(&server, "/v1/check", &traceparent, r#"{"key":"secret:42","policy":"1/min","name":"login"}"#),
