@@ -69,7 +69,7 @@ impl Greeting {
             let plural = if count == 1 { "y" } else { "ies" };
             rows.push(("policy file", format!("{config}, {count} polic{plural}, read again when it changes")));
         }
-        rows.push(("without a token", self.without_token(free)));
+        rows.push(("without a token", self.without_token(free, !http.is_empty())));
         if let Some(tokens) = &self.tokens {
             rows.push(("tokens", format!("of {tokens}, read again at SIGHUP")));
         }
@@ -122,19 +122,20 @@ impl Greeting {
         }
     }
 
-    fn without_token(&self, free: Scopes) -> String {
+    fn without_token(&self, free: Scopes, has_http: bool) -> String {
         if self.is_open {
             return "everything, for everybody who reaches it: --insecure-no-auth".to_owned();
         }
         if free.is_none() {
             return "nothing".to_owned();
         }
+        let spaced = |scopes: Scopes| scopes.to_string().replace(',', ", ");
         let over_http = free.within(Scopes::FREE_OVER_HTTP);
-        if over_http == free {
-            return format!("{free}, from this machine");
+        match over_http {
+            _ if !has_http || over_http == free => format!("{}, from this machine", spaced(free)),
+            Scopes::NONE => format!("{}, from this machine; over HTTP nothing", spaced(free)),
+            _ => format!("{}, from this machine; over HTTP {}", spaced(free), spaced(over_http)),
         }
-        let over_http = if over_http.is_none() { "nothing".to_owned() } else { over_http.to_string() };
-        format!("{free}, from this machine; over HTTP {over_http}")
     }
 
     /// Returns lines to paste.

@@ -165,7 +165,7 @@ fn it_says_where_it_is_and_ends_at_a_signal() {
         "in memory only:",
         "nothing is kept over a restart",
         "policy           login = 5/min",
-        "without a token  check and read, from this machine",
+        "without a token  check, read, reset, from this machine\n",
         "HTTP             off",
     ] {
         assert!(server.said.contains(said), "{}", server.said);

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use tollgate_cli::token_file::TokenFolder;
-use tollgate_daemon::{Server, ServerSettings};
+use tollgate_daemon::{Scopes, Server, ServerSettings};
 
 use crate::support::{CommandResult, json, tollgate, tollgate_in};
 
@@ -15,11 +15,14 @@ struct Store(Server);
 
 impl Store {
     fn start() -> Self {
+        Self::with_free(Scopes::FREE)
+    }
+
+    /// Starts a server where these scopes need no token.
+    fn with_free(free: Scopes) -> Self {
         let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
-        Self(
-            Server::start(ServerSettings { resp: Some(any), http: None, threads: 1, ..ServerSettings::default() })
-                .unwrap(),
-        )
+        let settings = ServerSettings { resp: Some(any), http: None, threads: 1, free, ..ServerSettings::default() };
+        Self(Server::start(settings).unwrap())
     }
 
     fn port(&self) -> u16 {
@@ -67,8 +70,8 @@ fn a_key_is_decided_and_given_back_and_explained() {
 }
 
 #[test]
-fn a_reset_needs_a_token_and_the_hint_says_how() {
-    let store = Store::start();
+fn a_reset_that_needs_a_token_says_how_to_name_one() {
+    let store = Store::with_free(Scopes::FREE_OVER_HTTP);
     let error = store.run(&["reset", "user:42", "2/min"]).failed();
     assert!(error.starts_with("error: NOPERM ") && error.contains("hint: name a token"), "{error}");
 }
