@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::common::policy;
-use tollgate_daemon::{AccessToken, Server, ServerSettings};
+use tollgate_daemon::{AccessToken, Scopes, Server, ServerSettings};
 use tollgate_kernel::{
     Cost, KeyCheck, Limit, Micros, Mode, OnError, Options, Policy, Request, Source, Store, StoreError, Timestamp,
 };
@@ -113,7 +113,7 @@ async fn many_keys_travel_together_and_several_are_decided_together() {
 
 #[tokio::test]
 async fn what_the_server_refuses_is_an_error_in_its_words_and_no_outage() {
-    let server = Server::start(settings()).unwrap();
+    let server = Server::start(ServerSettings { free: Scopes::FREE_OVER_HTTP, ..settings() }).unwrap();
     let store = store(&server).await;
     let policy = policy("5/h").with_on_error(OnError::Allow);
     for _ in 0..100 {
