@@ -69,15 +69,18 @@ def databases(protocol):
 def tokens(protocol):
     """A password is a token, whoever the user is."""
     free = redis.Redis(port=port, protocol=protocol)
+    at = free.execute_command("TG.CHECK", "python", "2/min", "FULL")[8]
     try:
-        free.execute_command("TG.RESET", "python", "2/min")
+        free.execute_command("TG.REFUND", "python", "2/min", 1, at)
     except redis.exceptions.NoPermissionError:
         pass
     else:
-        raise AssertionError("a reset without a token")
+        raise AssertionError("a refund without a token")
     for user in (None, "default", "someone"):
         server = redis.Redis(port=port, protocol=protocol, username=user, password=token)
         assert server.execute_command("TG.RESET", "python", "2/min") == 1
+        at = server.execute_command("TG.CHECK", "python", "2/min", "FULL")[8]
+        assert server.execute_command("TG.REFUND", "python", "2/min", 1, at) == 1
     wrong = redis.Redis(port=port, protocol=protocol, password="nonsense", retry=None)
     try:
         wrong.ping()
