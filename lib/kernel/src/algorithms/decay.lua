@@ -118,7 +118,7 @@ local function decay_room(rule, state, level)
   local room = floor(rule.count - level)
   if room >= 0 and level + room > rule.count then
     return room - 1
-  elseif room >= -1 and level + room + 1 <= rule.count then
+  elseif room >= -1 and level + (room + 1) <= rule.count then
     return room + 1
   end
   return room

@@ -6,7 +6,7 @@ use redis::Value;
 use tollgate_conformance::redis::{FAULTS, Target, Trace, is_found, play, play_dialects};
 use tollgate_conformance::{Adapter, home, play as play_vectors};
 use tollgate_dialects::DIALECTS;
-use tollgate_kernel::{KeyState, Policy, Request, Timestamp};
+use tollgate_kernel::{Cost, KeyState, Micros, Mode, Policy, Request, Timestamp};
 use tollgate_kit::Server;
 use tollgate_random::Rng;
 use tollgate_redis::lua::{CALLS, LuaNaming, dialect_script, library, whole_script};
@@ -97,6 +97,37 @@ fn products_are_as_exact_as_with_128_bits() {
     let broken = units.replace("(low - back_low) + (d - more * c)", "(d - more * c)");
     assert_ne!(units, broken);
     assert!(differences(&server, &muldiv_script(&broken), 20_000) > 100);
+}
+
+/// What remains of a level that has faded to about the last digit of a double: a sum in another order differs by one.
+#[test]
+fn a_level_that_has_nearly_faded_leaves_the_same_room() {
+    let server = Server::start().unwrap();
+    let mut connection = server.connection().unwrap();
+    let text = tollgate_redis::lua::with_callers_clock(&whole_script("tollgate").unwrap().text);
+    let (mut rng, start) = (Rng::new(1), Timestamp::new(1_790_000_000_000_000).unwrap());
+    let mut ask = |key: &str, policy: &str, cost: u64, mode: &str, t: Timestamp| {
+        let time = t.get().to_string();
+        let cost = cost.to_string();
+        let words = ["1", key, policy, "COST", &cost, "MODE", mode, &time];
+        redis::cmd("EVAL").arg(&text).arg(&words).query::<Vec<i64>>(&mut connection).unwrap()[2]
+    };
+    for case in 0..2_000 {
+        let (count, units) = (rng.next_u64() % 4 + 1, rng.next_u64() % 30 + 1);
+        let policy: Policy = format!("{count}/100ms decay factor=1.00002").parse().unwrap();
+        let mut cells: Vec<_> = policy.limits().iter().map(|limit| limit.fresh()).collect();
+        let mut kernel = |t, request: Request| tollgate_kernel::decide(&policy, &mut cells, t, &request).remaining;
+        // Levels from 2^-53, below which they are nothing, to a few times that.
+        let later = start.plus(Micros::new((1_830_000 + rng.next_u64() % 170_000) * 100_000));
+        let (key, policy) = (format!("k{case}"), policy.to_string());
+        let charge = Request::cost(Cost::new(units).unwrap()).mode(Mode::Uniform);
+        assert_eq!(ask(&key, &policy, units, "uniform", start), kernel(start, charge));
+        assert_eq!(
+            ask(&key, &policy, 0, "binary", later),
+            kernel(later, Request::ONE.peek()),
+            "{policy}, {units} units"
+        );
+    }
 }
 
 /// Texts like policies, many of them none.
