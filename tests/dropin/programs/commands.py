@@ -102,7 +102,8 @@ TABLE = [
     (["CLIENT", "TRACKING", "OFF"], same), (["CLIENT", "NO-EVICT", "OFF"], Newer("OK")),
     (["CLIENT", "LIST"], shaped), (["CLIENT", "INFO"], shaped),
     (["HELLO", "4"], same), (["HELLO", "2"], shaped), (["COMMAND", "COUNT"], shaped), (["COMMAND", "DOCS", "GET"], shaped),
-    (["COMMAND", "INFO", "nothing"], same), (["CONFIG", "GET", "save"], shaped), (["READONLY"], not_clustered), (["READWRITE"], not_clustered),
+    (["COMMAND", "INFO", "nothing"], same), (["CONFIG", "GET", "save"], shaped),
+    (["READONLY"], not_clustered), (["READWRITE"], not_clustered),
     (["AUTH", "wrong", "wrong"], same), (["ACL", "WHOAMI"], Refused("unknown command")),
     (["CLUSTER", "SLOTS"], same), (["CLUSTER", "SHARDS"], same), (["CLUSTER", "NODES"], same), (["CLUSTER", "INFO"], shaped),
     # Set-up: an empty database.
@@ -159,6 +160,8 @@ class Connection:
         place = urlparse(url)
         self.socket = socket.create_connection((place.hostname, place.port), timeout=30)
         self.stream = self.socket.makefile("rb")
+        if place.password:
+            assert self.ask(["AUTH", place.password]) == "OK"
 
     def ask(self, words):
         words = [str(word).encode() for word in words]

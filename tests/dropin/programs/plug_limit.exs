@@ -81,8 +81,9 @@ defmodule PlugLimitTest do
   end
 
   defp connect do
-    %URI{host: host, port: port} = URI.parse(System.fetch_env!("REDIS_URL"))
-    {:ok, redis} = :eredis.start_link(String.to_charlist(host), port)
+    %URI{host: host, port: port, userinfo: userinfo} = URI.parse(System.fetch_env!("REDIS_URL"))
+    [_user, password] = String.split(userinfo || ":", ":")
+    {:ok, redis} = :eredis.start_link(String.to_charlist(host), port, 0, String.to_charlist(password))
     redis
   end
 

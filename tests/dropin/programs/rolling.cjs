@@ -46,8 +46,8 @@ function rateLimiterFactory(options) {
   };
 }
 
-const url = new URL(process.env.REDIS_URL);
-const redis = library === "redis" ? Redis.createClient(Number(url.port), url.hostname) : new Redis(url.port, url.hostname);
+const url = process.env.REDIS_URL;
+const redis = library === "redis" ? Redis.createClient(url) : new Redis(url);
 const send = (command, ...args) => promisify(redis[command].bind(redis))(...args);
 const namespace = `requestRateLimiter:${library}`;
 const start = 1_790_000_000_000_000;

@@ -19,7 +19,7 @@ const published = {
 function connect() {
   const url = new URL(process.env.REDIS_URL);
   const place = { host: url.hostname, port: Number(url.port) };
-  return process.env.CLUSTER === "1" ? new Redis.Cluster([place]) : new Redis(place.port, place.host);
+  return process.env.CLUSTER === "1" ? new Redis.Cluster([place]) : new Redis(process.env.REDIS_URL);
 }
 
 class RateLimiter {

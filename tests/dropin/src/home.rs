@@ -33,7 +33,7 @@ pub(crate) struct HomeKind {
 enum Parts {
     Redis,
     RedisCluster,
-    /// `tollgate serve` with these words, of which DATA is a folder of its own.
+    /// `tollgate serve` with these words, of which DATA is a folder of its own, and TOKENS a file with a token.
     Tollgate(&'static [&'static str]),
     TollgateOverRedis,
     TollgateOverCluster,
@@ -49,10 +49,15 @@ const TOLLGATE: HomeKind = HomeKind {
 };
 
 /// All homes.
-pub(crate) const HOMES: [HomeKind; 7] = [
+pub(crate) const HOMES: [HomeKind; 8] = [
     HomeKind { name: "redis-server", is_tollgate: false, parts: Parts::Redis, ..TOLLGATE },
     TOLLGATE,
     HomeKind { name: "tollgate serve --data", parts: Parts::Tollgate(&["--data", "DATA"]), ..TOLLGATE },
+    HomeKind {
+        name: "tollgate serve --require-token",
+        parts: Parts::Tollgate(&["--require-token", "--tokens", "TOKENS"]),
+        ..TOLLGATE
+    },
     HomeKind { name: "tollgate serve --store redis://", parts: Parts::TollgateOverRedis, ..TOLLGATE },
     HomeKind {
         name: "tollgate serve --store redis+cluster://",
@@ -78,9 +83,17 @@ pub(crate) const HOMES: [HomeKind; 7] = [
     },
 ];
 
+/// Where clients connect to.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) addr: SocketAddr,
+    /// What clients show, if the server wants a token.
+    pub(crate) password: Option<String>,
+}
+
 /// A home that is up, gone when dropped. The fields are dropped in their order: a server before its store.
 pub(crate) struct Home {
-    pub(crate) addr: SocketAddr,
+    pub(crate) place: Place,
     _tollgate: Option<TollgateProcess>,
     _redis: Option<Server>,
     _cluster: Option<Cluster>,
@@ -98,51 +111,61 @@ impl HomeKind {
 
     /// Starts it with empty databases.
     pub(crate) fn start(&self, surroundings: &Surroundings) -> Result<Home, Failure> {
-        let (mut redis, mut cluster) = (None, None);
-        let mut words: Vec<String> = Vec::new();
-        match self.parts {
+        let (mut redis, mut cluster, mut password) = (None, None, None);
+        let store = |url: String| vec!["--store".to_owned(), url, "--instances".to_owned(), "1".to_owned()];
+        let words = match self.parts {
             Parts::Redis => {
-                let server = start_redis(surroundings)?;
-                return Ok(Home { addr: server.addr(), _tollgate: None, _redis: Some(server), _cluster: None });
+                let server = Server::start()?;
+                install(&surroundings.tollgate, &server)?;
+                return Ok(Home::of_others(server.addr(), Some(server), None));
             }
             Parts::RedisCluster => {
                 let nodes = Cluster::start()?;
-                return Ok(Home { addr: nodes.node(0)?.addr(), _tollgate: None, _redis: None, _cluster: Some(nodes) });
+                return Ok(Home::of_others(nodes.node(0)?.addr(), None, Some(nodes)));
             }
-            Parts::Tollgate(said) => {
-                let data = surroundings.folder().join("data").display().to_string();
-                words.extend(said.iter().map(|word| if *word == "DATA" { data.clone() } else { (*word).to_owned() }));
+            Parts::Tollgate(words) => {
+                let place = |name: &str| surroundings.folder().join(name).display().to_string();
+                if words.contains(&"TOKENS") {
+                    password = Some(make_token(&surroundings.tollgate, &place("TOKENS"))?);
+                }
+                let word = |word: &&str| if word.starts_with("--") { (*word).to_owned() } else { place(word) };
+                words.iter().map(word).collect()
             }
-            Parts::TollgateOverRedis => {
-                let server = Server::start()?;
-                words.extend(["--store".to_owned(), server.url(), "--instances".to_owned(), "1".to_owned()]);
-                redis = Some(server);
-            }
+            Parts::TollgateOverRedis => store(redis.insert(Server::start()?).url()),
             Parts::TollgateOverCluster => {
-                let nodes = Cluster::start()?;
-                let places: Vec<String> = nodes.nodes().iter().map(|node| node.addr().to_string()).collect();
-                let url = format!("redis+cluster://{}", places.join(","));
-                words.extend(["--store".to_owned(), url, "--instances".to_owned(), "1".to_owned()]);
-                cluster = Some(nodes);
+                let nodes = cluster.insert(Cluster::start()?).nodes();
+                let places: Vec<String> = nodes.iter().map(|node| node.addr().to_string()).collect();
+                store(format!("redis+cluster://{}", places.join(",")))
             }
-        }
+        };
         let tollgate = TollgateProcess::start(surroundings, &words)?;
-        Ok(Home { addr: tollgate.addr, _tollgate: Some(tollgate), _redis: redis, _cluster: cluster })
+        let place = Place { addr: tollgate.addr, password };
+        Ok(Home { place, _tollgate: Some(tollgate), _redis: redis, _cluster: cluster })
     }
 }
 
-/// Starts a redis-server on which Tollgate's functions are installed.
-pub(crate) fn start_redis(surroundings: &Surroundings) -> Result<Server, Failure> {
-    let server = Server::start()?;
-    install(&surroundings.tollgate, &server)?;
-    Ok(server)
+impl Home {
+    fn of_others(addr: SocketAddr, redis: Option<Server>, cluster: Option<Cluster>) -> Self {
+        Self { place: Place { addr, password: None }, _tollgate: None, _redis: redis, _cluster: cluster }
+    }
 }
 
 /// Installs Tollgate's functions on a redis-server.
 pub(crate) fn install(tollgate: &str, server: &Server) -> Result<(), Failure> {
-    let output = Command::new(tollgate).args(["redis", "install", &server.url()]).output()?;
+    run(tollgate, &["redis", "install", &server.url()]).map(|_| ())
+}
+
+/// Makes a token for what clients of other limiters do, and puts its line into a file.
+fn make_token(tollgate: &str, file: &str) -> Result<String, Failure> {
+    let printed = run(tollgate, &["token", "--scopes", "check,read,reset", "--name", "limiter", "--file", file])?;
+    Ok(printed.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+/// Runs a command of `tollgate`; returns what it prints.
+pub(crate) fn run(tollgate: &str, words: &[&str]) -> Result<String, Failure> {
+    let output = Command::new(tollgate).args(words).output()?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8(output.stdout)?);
     }
-    Err(format!("tollgate redis install: {}", String::from_utf8_lossy(&output.stderr)).into())
+    Err(format!("tollgate {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr)).into())
 }

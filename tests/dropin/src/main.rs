@@ -1,5 +1,5 @@
 //! Clients of the five limiters, written after their documents, run unchanged against every home: redis-server with
-//! Tollgate's Lua, and Tollgate as installed, with a journal, and over a Redis or a cluster.
+//! Tollgate's Lua, and Tollgate as installed, with a journal, with tokens, and over a Redis or a cluster.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::process::ExitCode;
 
-use home::{HOMES, HomeKind};
+use home::{HOMES, HomeKind, Place};
 use program::{COMMANDS, PROGRAMS, Program, Surroundings};
 use tape::Tape;
 
@@ -95,12 +95,13 @@ fn run_home(
     let home = kind.start(surroundings)?;
     let (mut sent, mut results) = (BTreeSet::new(), Vec::new());
     for program in chosen {
-        let tape = Tape::start(home.addr)?;
-        results.push(program.run(surroundings, kind, tape.addr, &BTreeSet::new()));
+        let tape = Tape::start(home.place.addr)?;
+        let place = Place { addr: tape.addr, ..home.place.clone() };
+        results.push(program.run(surroundings, kind, &place, &BTreeSet::new()));
         sent.extend(tape.sent());
     }
     if COMMANDS.fits(kind) {
-        results.push(COMMANDS.run(surroundings, kind, home.addr, &sent));
+        results.push(COMMANDS.run(surroundings, kind, &home.place, &sent));
     }
     Ok(results)
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tollgate_kit::Server;
 
 use crate::Failure;
-use crate::home::{self, HomeKind};
+use crate::home::{self, HomeKind, Place};
 
 /// Seconds after which a program is taken to hang.
 const PATIENCE: &str = "120";
@@ -85,11 +84,8 @@ impl Surroundings {
 
     fn write_scripts(&self) -> Result<(), Failure> {
         for name in SCRIPTS {
-            let output = Command::new(&self.tollgate).args(["redis", "script", name]).output()?;
-            if !output.status.success() {
-                return Err(format!("tollgate redis script {name}: {}", output.status).into());
-            }
-            fs::write(self.folder().join(format!("{name}.lua")), output.stdout)?;
+            let text = home::run(&self.tollgate, &["redis", "script", name])?;
+            fs::write(self.folder().join(format!("{name}.lua")), text)?;
         }
         Ok(())
     }
@@ -101,17 +97,17 @@ impl Program {
         self.can_cluster || !home.wants_cluster_clients
     }
 
-    /// Runs it against the server at `addr`; it fails if a reply is not what it expects.
+    /// Runs it against the server at that place; it fails if a reply is not what it expects.
     pub(crate) fn run(
         &self,
         surroundings: &Surroundings,
         home: &HomeKind,
-        addr: SocketAddr,
+        place: &Place,
         sent: &BTreeSet<String>,
     ) -> Result<(), Failure> {
         let output = self
-            .command(surroundings, addr)
-            .env("REDIS_URL", self.url(home, addr))
+            .command(surroundings, place)
+            .env("REDIS_URL", self.url(home, place))
             .env("BASE_URL", surroundings.base.url())
             .env("SCRIPTS", surroundings.folder())
             .env("SENT", sent.iter().map(String::as_str).collect::<Vec<_>>().join(","))
@@ -131,7 +127,7 @@ impl Program {
         Ok(())
     }
 
-    fn command(&self, surroundings: &Surroundings, addr: SocketAddr) -> Command {
+    fn command(&self, surroundings: &Surroundings, place: &Place) -> Command {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(self.file);
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", PATIENCE]);
@@ -146,17 +142,22 @@ impl Program {
         }
         if self.file == "counter.py" {
             // As its document calls it.
-            let port = addr.port().to_string();
+            let port = place.addr.port().to_string();
             command.args(["--host", "127.0.0.1", "--port", &port, "--concurrency", "3", "--threshold", "100"]);
+            if let Some(password) = &place.password {
+                command.args(["--user", "limiter", "--password", password]);
+            }
         }
         command
     }
 
     /// The server's URL, with the database where the home has several.
-    fn url(&self, home: &HomeKind, addr: SocketAddr) -> String {
+    fn url(&self, home: &HomeKind, place: &Place) -> String {
+        let Place { addr, password } = place;
+        let login = password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
         match self.database.filter(|_| !home.is_clustered) {
-            Some(database) => format!("redis://{addr}/{database}"),
-            None => format!("redis://{addr}"),
+            Some(database) => format!("redis://{login}{addr}/{database}"),
+            None => format!("redis://{login}{addr}"),
         }
     }
 }

@@ -8,6 +8,8 @@ use std::thread;
 
 /// The most words of a command, and the most bytes of a word: more than any client here sends.
 const MAX_PART: usize = 1 << 20;
+/// The most bytes of a line.
+const MAX_LINE: u64 = 1 << 10;
 /// Commands whose second word says which of several they are.
 const CONTAINERS: [&str; 7] = ["CLIENT", "CLUSTER", "COMMAND", "CONFIG", "FUNCTION", "SCRIPT", "TFUNCTION"];
 
@@ -59,33 +61,53 @@ fn relay(client: TcpStream, server: SocketAddr, sent: Arc<Mutex<BTreeSet<String>
 fn note(client: TcpStream, mut server: &TcpStream, sent: &Mutex<BTreeSet<String>>) -> io::Result<()> {
     let mut reader = BufReader::new(client);
     loop {
-        let mut raw = Vec::new();
-        let words = length(&mut reader, b'*', &mut raw)?;
-        let mut name = String::new();
-        for at in 0..words {
-            let bytes = length(&mut reader, b'$', &mut raw)?;
-            let begin = raw.len();
-            raw.resize(begin + bytes + 2, 0);
-            let word = raw.get_mut(begin..).unwrap_or_default();
-            reader.read_exact(word)?;
-            let word = word.strip_suffix(b"\r\n").ok_or(ErrorKind::InvalidData)?.to_ascii_uppercase();
-            if at == 0 || (at == 1 && CONTAINERS.contains(&name.as_str())) {
-                name = format!("{name} {}", String::from_utf8_lossy(&word)).trim_start().to_owned();
+        let (mut raw, mut words) = (Vec::new(), Vec::new());
+        let begin = read_line(&mut reader, &mut raw)?;
+        match begin.strip_prefix('*') {
+            Some(count) => {
+                for _ in 0..number(count)? {
+                    words.push(read_word(&mut reader, &mut raw)?);
+                }
             }
+            // An inline command, by which eredis logs in.
+            None => words.extend(begin.split_whitespace().map(str::to_owned)),
         }
-        sent.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
+        sent.lock().unwrap_or_else(PoisonError::into_inner).insert(name(&words)?);
         server.write_all(&raw)?;
     }
 }
 
-/// Reads a line of that kind with a number, and keeps its bytes.
-fn length(reader: &mut impl BufRead, kind: u8, raw: &mut Vec<u8>) -> io::Result<usize> {
-    let begin = raw.len();
-    reader.take(32).read_until(b'\n', raw)?;
-    let line = raw.get(begin..).unwrap_or_default();
-    let number = line.strip_prefix(&[kind]).and_then(|rest| rest.strip_suffix(b"\r\n"));
-    let number = number.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-    number.filter(|number| *number <= MAX_PART).ok_or_else(|| ErrorKind::InvalidData.into())
+/// Returns the name of a command in capitals, with its second word if that says which of several it is.
+fn name(words: &[String]) -> io::Result<String> {
+    let mut words = words.iter().map(|word| word.to_ascii_uppercase());
+    let first = words.next().ok_or(ErrorKind::InvalidData)?;
+    let second = words.next().filter(|_| CONTAINERS.contains(&first.as_str()));
+    Ok(second.map_or(first.clone(), |second| format!("{first} {second}")))
+}
+
+/// Reads a word of a command, and keeps its bytes.
+fn read_word(reader: &mut impl BufRead, raw: &mut Vec<u8>) -> io::Result<String> {
+    let line = read_line(reader, raw)?;
+    let length = number(line.strip_prefix('$').ok_or(ErrorKind::InvalidData)?)?;
+    let mut word = vec![0; length + 2];
+    reader.read_exact(&mut word)?;
+    raw.extend(&word);
+    let word = word.strip_suffix(b"\r\n").ok_or(ErrorKind::InvalidData)?;
+    Ok(String::from_utf8_lossy(word).into_owned())
+}
+
+/// Reads a line, and keeps its bytes; returns it without its end.
+fn read_line(reader: &mut impl BufRead, raw: &mut Vec<u8>) -> io::Result<String> {
+    let mut line = Vec::new();
+    reader.take(MAX_LINE).read_until(b'\n', &mut line)?;
+    raw.extend(&line);
+    let line = line.strip_suffix(b"\r\n").ok_or(ErrorKind::InvalidData)?;
+    Ok(String::from_utf8_lossy(line).into_owned())
+}
+
+fn number(digits: &str) -> io::Result<usize> {
+    let number = digits.parse().ok().filter(|number| *number <= MAX_PART);
+    number.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]
@@ -98,14 +120,15 @@ mod tests {
         let tape = Tape::start(server.local_addr().unwrap()).unwrap();
         let mut client = TcpStream::connect(tape.addr).unwrap();
         let (mut passed_on, _) = server.accept().unwrap();
-        let sent = b"*3\r\n$6\r\nclient\r\n$7\r\nsetname\r\n$4\r\n\r\n*1\r\n*2\r\n$3\r\nGET\r\n$0\r\n\r\n";
+        let sent =
+            b"auth \"x\"\r\n*3\r\n$6\r\nclient\r\n$7\r\nsetname\r\n$4\r\n\r\n*1\r\n*2\r\n$3\r\nGET\r\n$0\r\n\r\n";
         let (first, second) = sent.split_at(20);
         client.write_all(first).unwrap();
         client.write_all(second).unwrap();
         let mut found = vec![0; sent.len()];
         passed_on.read_exact(&mut found).unwrap();
         assert_eq!(found, sent);
-        assert_eq!(tape.sent().into_iter().collect::<Vec<_>>(), ["CLIENT SETNAME", "GET"]);
+        assert_eq!(tape.sent().into_iter().collect::<Vec<_>>(), ["AUTH", "CLIENT SETNAME", "GET"]);
         passed_on.write_all(b"+OK\r\n").unwrap();
         let mut reply = [0; 5];
         client.read_exact(&mut reply).unwrap();
