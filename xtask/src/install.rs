@@ -13,6 +13,14 @@ use crate::run::{Failure, output, root, run, run_with};
 
 const REDIS_PY: &str = "8.1.0";
 const IOREDIS: &str = "6.0.0";
+/// The releases of Node's clients that the programs of `tests/dropin` run with, each in a folder of this name: the
+/// current ones, and those that the limiters were written with.
+const NODE_CLIENTS: [(&str, &str, &str); 4] = [
+    ("ioredis", "ioredis", IOREDIS),
+    ("ioredis-old", "ioredis", "2.5.0"),
+    ("redis", "redis", "6.3.1"),
+    ("redis-old", "redis", "2.8.0"),
+];
 const SCHEMATHESIS: &str = "4.32.5";
 const JSONSCHEMA: &str = "4.26.0";
 const PYYAML: &str = "6.0.3";
@@ -26,7 +34,7 @@ struct Requirement {
     is_there: fn() -> bool,
 }
 
-const REQUIREMENTS: [Requirement; 9] = [
+const REQUIREMENTS: [Requirement; 11] = [
     Requirement { what: "curl", package: "curl", is_there: || answers("curl", &["--version"]) },
     Requirement { what: "redis-server", package: "redis-server", is_there: || answers("redis-server", &["--version"]) },
     Requirement { what: "redis-cli", package: "redis-tools", is_there: || answers("redis-cli", &["--version"]) },
@@ -43,6 +51,12 @@ const REQUIREMENTS: [Requirement; 9] = [
     },
     Requirement { what: "node", package: "nodejs", is_there: || answers("node", &["--version"]) },
     Requirement { what: "npm", package: "npm", is_there: || answers("npm", &["--version"]) },
+    Requirement { what: "elixir", package: "elixir", is_there: || answers("elixir", &["--version"]) },
+    Requirement {
+        what: "eredis for Elixir",
+        package: "erlang-redis-client",
+        is_there: || answers("elixir", &["-e", "{:module, _} = Code.ensure_loaded(:eredis)"]),
+    },
     Requirement { what: "nginx with auth_request", package: "nginx", is_there: nginx_is_there },
 ];
 
@@ -82,8 +96,18 @@ pub(crate) struct Clients {
 /// The pinned clients in `target/clients`, fetched if they are not there at that version.
 pub(crate) fn clients() -> Result<Clients, Failure> {
     let home = root().join("target/clients");
-    fs::create_dir_all(home.join("node"))?;
-    Ok(Clients { python: redis_py(&home.join("python"))?, node_modules: ioredis(&home.join("node"))? })
+    let node_modules = node_package(&home.join("node/ioredis"), "ioredis", IOREDIS)?;
+    Ok(Clients { python: redis_py(&home.join("python"))?, node_modules })
+}
+
+/// A Python that imports `redis`, and the folder of the clients of Node, each in a folder of its own.
+pub(crate) fn limiter_clients() -> Result<(PathBuf, PathBuf), Failure> {
+    let home = root().join("target/clients");
+    let node = home.join("node");
+    for (folder, package, version) in NODE_CLIENTS {
+        node_package(&node.join(folder), package, version)?;
+    }
+    Ok((redis_py(&home.join("python"))?, node))
 }
 
 fn redis_py(home: &Path) -> Result<PathBuf, Failure> {
@@ -126,19 +150,21 @@ fn python_packages(home: &Path, packages: &[(&str, &str)]) -> Result<(), Failure
         .try_for_each(|(package, wanted)| verify(&format!("{package} for Python"), version(package).trim(), wanted))
 }
 
-fn ioredis(home: &Path) -> Result<PathBuf, Failure> {
+/// A package of Node in a folder of its own, fetched if it is not there at that version: where `require` finds it.
+fn node_package(home: &Path, package: &str, wanted: &str) -> Result<PathBuf, Failure> {
+    fs::create_dir_all(home)?;
     let modules = home.join("node_modules");
-    let package = modules.join("ioredis/package.json");
-    let script = format!("require({:?}).version", text(&package)?);
+    let manifest = modules.join(package).join("package.json");
+    let script = format!("require({:?}).version", text(&manifest)?);
     let version =
-        || if package.exists() { output("node", &["-p", &script]).unwrap_or_default() } else { String::new() };
-    if version().trim() != IOREDIS {
-        println!("clients: fetching ioredis {IOREDIS} for Node into {}", home.display());
+        || if manifest.exists() { output("node", &["-p", &script]).unwrap_or_default() } else { String::new() };
+    if version().trim() != wanted {
+        println!("clients: fetching {package} {wanted} for Node into {}", home.display());
         let quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--save-exact", "--loglevel=error"];
-        let what = ["install", "--prefix", text(home)?, &format!("ioredis@{IOREDIS}")];
+        let what = ["install", "--prefix", text(home)?, &format!("{package}@{wanted}")];
         run("npm", &[what.as_slice(), &quiet].concat())?;
     }
-    verify("ioredis for Node", version().trim(), IOREDIS)?;
+    verify(&format!("{package} for Node"), version().trim(), wanted)?;
     Ok(modules)
 }
 
@@ -209,6 +235,21 @@ impl Drop for ServiceStartBlock {
     fn drop(&mut self) {
         if self.ours {
             let _ = fs::remove_file(POLICY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_names_the_clients_that_are_fetched() {
+        let guide = fs::read_to_string(root().join("docs/moving.md")).unwrap();
+        let part = guide.split("## What was run").nth(1).unwrap().split("\n## ").next().unwrap().to_owned();
+        let node = NODE_CLIENTS.iter().map(|(_, _, version)| *version);
+        for version in node.chain([REDIS_PY]) {
+            assert!(part.contains(version), "docs/moving.md does not name the client of version {version}");
         }
     }
 }

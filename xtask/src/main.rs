@@ -2,6 +2,7 @@
 
 mod bench;
 mod clients;
+mod dropin;
 mod gate;
 mod guides;
 mod install;
@@ -39,6 +40,8 @@ cargo xtask COMMAND
   clients              the guides' commands and clients of other languages, against a server
   schemathesis [N]     schemathesis against the server's OpenAPI document, N examples an operation (100)
   outsiders            redis-cli, redis-benchmark, redis-py and ioredis as they are, against our server
+  dropin [WORD]        clients of the five limiters, written after their documents, against redis-server and our server
+                       in every way to run it (--short, or those with WORD in the name of home, program or library)
   install              what the tests need from the machine, installed
   models [N]           every interleaving of slots and shards, and N random schedules of the store (100,000)
   campaign [ARGS]      threads against the embedded store, every interval checked (100 million operations)
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         ["schemathesis"] => gate::schemathesis("100"),
         ["schemathesis", examples] => gate::schemathesis(examples),
         ["outsiders"] => build_and_outsiders(),
+        ["dropin", args @ ..] => build_and_dropin(args),
         ["install"] => install::install(),
         ["models"] => models("100000"),
         ["models", schedules] => models(schedules),
@@ -261,6 +265,11 @@ fn build_and_clients() -> Result<(), Failure> {
 fn build_and_outsiders() -> Result<(), Failure> {
     build()?;
     outsiders::outsiders()
+}
+
+fn build_and_dropin(args: &[&str]) -> Result<(), Failure> {
+    build()?;
+    dropin::dropin(args)
 }
 
 fn laws(args: &[&str]) -> Result<(), Failure> {

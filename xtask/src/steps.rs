@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::run::{Failure, run};
-use crate::{bench, clients, examples, gate, guides, install, models, mutants, outsiders, schema};
+use crate::{bench, clients, dropin, examples, gate, guides, install, models, mutants, outsiders, schema};
 
 /// What each step may take: see the file.
 const BUDGET: &str = include_str!("../budget.txt");
@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     ("http", gate::schemathesis_in_short),
     ("schema", schema),
     ("outsiders", outsiders::outsiders),
+    ("dropin", dropin::in_short),
     ("peers", bench::check_peers),
     ("mutants", mutants::in_short),
 ];

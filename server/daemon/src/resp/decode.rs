@@ -1,4 +1,4 @@
-//! Decodes bytes to commands: arrays of bulk strings, and the inline PING of redis-benchmark.
+//! Decodes bytes to commands: arrays of bulk strings, and the few inline commands by which clients begin.
 //!
 //! Nothing is copied and nothing is reserved for a length that was only announced: arguments are ranges of the bytes
 //! that have arrived. Everything that Redis reports as a protocol error is one here, in the same words.
@@ -24,8 +24,15 @@ impl CommandBounds {
     pub(crate) const UNKNOWN: Self = Self { args: 10, arg: 16 << 10, command: 64 << 10 };
 }
 
-/// The longest inline command, and the longest line that announces a length.
-pub(crate) const MAX_LINE: usize = 64;
+/// The longest line that announces a length.
+const MAX_LINE: usize = 64;
+/// The longest inline command.
+pub(crate) const MAX_INLINE: usize = 256;
+/// The most words of an inline command: AUTH, a name and a token.
+const MAX_INLINE_WORDS: usize = 3;
+/// The inline commands that are taken: redis-benchmark sends PING, and eredis logs in and selects its database by lines
+/// before it sends arrays. Browsers can be made to send lines, so none of these reads or changes a key.
+const INLINE: [&[u8]; 3] = [b"PING", b"AUTH", b"SELECT"];
 
 /// The range of an argument in the bytes.
 pub(crate) type ArgSpan = std::ops::Range<usize>;
@@ -56,7 +63,7 @@ pub(crate) enum RespProtocolError {
     Line,
     /// The command as a whole is too long.
     Long,
-    /// Bytes that are not an array. PING is the only inline command, since browsers can be made to send lines.
+    /// Bytes that are neither an array nor an inline command that is taken.
     Inline,
 }
 
@@ -70,7 +77,9 @@ impl fmt::Display for RespProtocolError {
             Self::End => f.write_str("expected CRLF after an argument"),
             Self::Line => f.write_str("too big mbulk count string"),
             Self::Long => f.write_str("too big command"),
-            Self::Inline => f.write_str("expected an array of bulk strings; of inline commands only PING is taken"),
+            Self::Inline => f.write_str(
+                "expected an array of bulk strings; of inline commands only PING, AUTH and SELECT are taken",
+            ),
         }
     }
 }
@@ -170,20 +179,59 @@ fn other_line(rest: &[u8], at: usize) -> Result<Option<(Option<i64>, usize)>, Re
 
 /// Decodes a line that is not an array.
 fn inline(bytes: &[u8], spans: &mut Vec<ArgSpan>) -> Result<RespFrame, RespProtocolError> {
-    let Some(end) = bytes.iter().take(MAX_LINE).position(|byte| *byte == b'\n') else {
-        // A line that can no longer become PING is rejected at once.
-        let is_ping = b"PING\r".get(..bytes.len()).is_some_and(|start| bytes.eq_ignore_ascii_case(start));
-        return if is_ping || bytes == b"\r" { Ok(RespFrame::Incomplete) } else { Err(RespProtocolError::Inline) };
+    let Some(end) = bytes.iter().take(MAX_INLINE).position(|byte| *byte == b'\n') else {
+        // A line that can no longer become one of them is rejected at once.
+        let may_become = bytes == b"\r" || INLINE.iter().any(|name| may_become(bytes, name));
+        let is_short = bytes.len() < MAX_INLINE;
+        return if may_become && is_short { Ok(RespFrame::Incomplete) } else { Err(RespProtocolError::Inline) };
     };
     let line = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
     if line.is_empty() {
         return Ok(RespFrame::Nothing(end + 1));
     }
-    if !line.eq_ignore_ascii_case(b"PING") {
-        return Err(RespProtocolError::Inline);
+    words(line, spans)?;
+    // The name begins the line and has no quotes.
+    let name = spans.first().filter(|name| name.start == 0).and_then(|name| line.get(name.clone())).unwrap_or_default();
+    let is_taken = INLINE.iter().any(|taken| name.eq_ignore_ascii_case(taken));
+    if is_taken { Ok(RespFrame::Command(end + 1)) } else { Err(RespProtocolError::Inline) }
+}
+
+/// Returns whether a line that begins so, and has no end yet, may be the inline command of that name.
+fn may_become(start: &[u8], name: &[u8]) -> bool {
+    let (begin, rest) = start.split_at(start.len().min(name.len()));
+    let follows = match rest {
+        [] | [b'\r'] => true,
+        [b' ', words @ ..] => words.iter().rev().skip(1).all(|byte| *byte != b'\r'),
+        _ => false,
+    };
+    follows && begin.eq_ignore_ascii_case(&name[..begin.len()])
+}
+
+/// Finds the words of a line, which are bare or in double quotes. A word with a quote or a backslash inside is not taken.
+fn words(line: &[u8], spans: &mut Vec<ArgSpan>) -> Result<(), RespProtocolError> {
+    let (mut at, length_to) = (0, |from: usize, end: u8| line[from..].iter().position(|byte| *byte == end));
+    while let Some(first) = line.get(at) {
+        if *first == b' ' {
+            at += 1;
+            continue;
+        }
+        let is_quoted = *first == b'"';
+        let start = at + usize::from(is_quoted);
+        let end = start
+            + if is_quoted {
+                length_to(start, b'"').ok_or(RespProtocolError::Inline)?
+            } else {
+                length_to(start, b' ').unwrap_or(line.len() - start)
+            };
+        at = end + usize::from(is_quoted);
+        let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
+        let ends = line.get(at).is_none_or(|byte| *byte == b' ');
+        if !ends || spans.len() == MAX_INLINE_WORDS || !line[start..end].iter().all(is_plain) {
+            return Err(RespProtocolError::Inline);
+        }
+        spans.push(start..end);
     }
-    spans.push(0..line.len());
-    Ok(RespFrame::Command(end + 1))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -216,17 +264,53 @@ mod tests {
     }
 
     #[test]
-    fn of_inline_commands_ping_alone_is_taken() {
-        assert_eq!(read(b"PING\r\n"), Ok((RespFrame::Command(6), vec![&b"PING"[..]])));
-        assert_eq!(read(b"ping\n"), Ok((RespFrame::Command(5), vec![&b"ping"[..]])));
-        for cut in 1..5 {
-            assert_eq!(read(&b"PING\r\n"[..cut]).map(|read| read.0), Ok(RespFrame::Incomplete));
+    fn few_inline_commands_are_taken() {
+        for (line, words) in [
+            ("PING\r\n", &["PING"][..]),
+            ("ping\n", &["ping"]),
+            ("PING x\r\n", &["PING", "x"]),
+            ("AUTH \"tg_a-b_c\"\r\n", &["AUTH", "tg_a-b_c"]),
+            ("auth  someone tg_a \r\n", &["auth", "someone", "tg_a"]),
+            ("AUTH \"\" \"x\"\r\n", &["AUTH", "", "x"]),
+            ("SELECT 9\r\n", &["SELECT", "9"]),
+        ] {
+            let words = words.iter().map(|word| word.as_bytes()).collect();
+            assert_eq!(read(line.as_bytes()), Ok((RespFrame::Command(line.len()), words)), "{line:?}");
+            for cut in 1..line.len() {
+                let found = read(&line.as_bytes()[..cut]).map(|read| read.0);
+                assert_eq!(found, Ok(RespFrame::Incomplete), "{line:?} cut at {cut}");
+            }
         }
-        for line in
-            ["POST / HTTP/1.1\r\n", "GET", "P\r\n", "Host: x\r\n", "GET / HTTP/1.1\r\nHost: a\r\n", "PINGS", "PING\rx"]
-        {
+    }
+
+    #[test]
+    fn other_lines_are_rejected_as_soon_as_they_can_be_told() {
+        for line in [
+            "POST / HTTP/1.1\r\n",
+            "GET",
+            "P\r\n",
+            "Host: x\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n",
+            "PINGS",
+            "PING\rx",
+            "SELECT 9\rx",
+            "SELECTION 9\r\n",
+            "AUTH \"x\r\n",
+            "AUTH \"x\"y\r\n",
+            "AUTH x\"y\r\n",
+            "AUTH x\\y\r\n",
+            "AUTH 'x'\r\n",
+            "SELECT\t9\r\n",
+            "AUTH a b c\r\n",
+            " PING\r\n",
+            "\"PING\"\r\n",
+        ] {
             assert_eq!(read(line.as_bytes()), Err(RespProtocolError::Inline), "{line:?}");
         }
+        let long = |bytes: usize| format!("AUTH {}", "x".repeat(bytes - 5));
+        assert_eq!(read(long(MAX_INLINE - 1).as_bytes()).map(|read| read.0), Ok(RespFrame::Incomplete));
+        assert_eq!(read(long(MAX_INLINE).as_bytes()), Err(RespProtocolError::Inline));
+        assert_eq!(read(format!("{}\r\n", long(MAX_INLINE)).as_bytes()), Err(RespProtocolError::Inline));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use redis_protocol::resp2::types::OwnedFrame;
 
 use super::campaign;
 use super::input::{Input, input};
-use crate::resp::decode::{ArgSpan, CommandBounds, MAX_LINE, RespFrame, RespProtocolError, decode};
+use crate::resp::decode::{ArgSpan, CommandBounds, MAX_INLINE, RespFrame, RespProtocolError, decode};
 use tollgate_random::Rng;
 
 /// The result of a decoder for the first bytes: a command or nothing, and its length; a protocol error; or that more
@@ -29,7 +29,7 @@ fn read(bytes: &[u8], bounds: &CommandBounds, spans: &mut Vec<ArgSpan>) -> Decod
         }
         RespFrame::Nothing(len) => assert!(len > 0 && len <= bytes.len() && spans.is_empty()),
         RespFrame::Incomplete => {
-            assert!(bytes.len() <= bounds.command + MAX_LINE, "more is waited for than a command may be");
+            assert!(bytes.len() <= bounds.command + MAX_INLINE, "more is waited for than a command may be");
             return Ok((frame, Vec::new()));
         }
     }
