@@ -58,13 +58,13 @@ for (const protocol of [2, 3]) {
   await pipelines(server, `node:pipe:${protocol}`);
   await questions(server);
   await keys(server, `node:keys:${protocol}`);
-  await assert.rejects(server.call("TG.RESET", "node", "2/min"), /NOPERM/);
+  await assert.rejects(server.call("TG.REFUND", "node", "2/min", 1, 1), /NOPERM/);
   server.disconnect();
 
   // A password is a token, whoever the user is.
   for (const login of [{ password: token }, { username: "someone", password: token }]) {
     const admin = new Redis({ port, protocol, ...login });
-    assert.equal(await admin.call("TG.RESET", "node", "2/min"), 1);
+    assert.equal(await admin.call("TG.REFUND", "node", "2/min", 1, 1), 0);
     admin.disconnect();
   }
 }

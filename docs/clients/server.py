@@ -70,14 +70,14 @@ def tokens(protocol):
     """A password is a token, whoever the user is."""
     free = redis.Redis(port=port, protocol=protocol)
     try:
-        free.execute_command("TG.RESET", "python", "2/min")
+        free.execute_command("TG.REFUND", "python", "2/min", 1, 1)
     except redis.exceptions.NoPermissionError:
         pass
     else:
-        raise AssertionError("a reset without a token")
+        raise AssertionError("a refund without a token")
     for user in (None, "default", "someone"):
         server = redis.Redis(port=port, protocol=protocol, username=user, password=token)
-        assert server.execute_command("TG.RESET", "python", "2/min") == 1
+        assert server.execute_command("TG.REFUND", "python", "2/min", 1, 1) == 0
     wrong = redis.Redis(port=port, protocol=protocol, password="nonsense", retry=None)
     try:
         wrong.ping()

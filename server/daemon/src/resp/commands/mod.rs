@@ -10,10 +10,12 @@
 //! | `native.rs`, `compact.rs` | Tollgate's own functions and scripts, and the policies their clients send |
 //! | `scripts.rs`, `functions.rs`, `script_registry.rs` | EVAL, SCRIPT, FUNCTION, and the scripts and libraries known |
 //! | `hello.rs`, `client.rs` | the state of a connection: HELLO, AUTH, SELECT, RESET; CLIENT, PING, MULTI, … |
-//! | `server.rs`, `info.rs`, `config.rs` | the state of the server: TIME, ROLE, CLUSTER; INFO; CONFIG GET |
+//! | `server.rs`, `info.rs`, `config.rs` | the state of the server: TIME, ROLE; INFO; CONFIG GET |
+//! | `cluster.rs` | the server as a cluster of one node: CLUSTER, READONLY |
 //! | `command.rs`, `docs.rs` | the commands themselves: COMMAND, and their documentation |
 
 mod client;
+mod cluster;
 mod command;
 mod compact;
 mod config;
