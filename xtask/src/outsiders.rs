@@ -12,10 +12,14 @@ use crate::run::{Failure, root};
 /// The guide whose commands are run.
 const GUIDE: &str = "docs/server.md";
 
+/// Lines of the guide in a language, and the programs they are taken from.
+const QUOTED: [(&str, &str); 3] =
+    [("python", "docs/clients/server.py"), ("python", "docs/clients/cluster.py"), ("js", "docs/clients/server.mjs")];
+
 /// `cargo xtask outsiders`. The command `tollgate` must be built.
 pub(crate) fn outsiders() -> Result<(), Failure> {
     let clients = install::clients()?;
-    let server = Server::start()?;
+    let server = Server::start(&[])?;
     guide(&server)?;
     redis_cli(&server)?;
     redis_benchmark(&server)?;
@@ -23,13 +27,21 @@ pub(crate) fn outsiders() -> Result<(), Failure> {
     for name in ["server.py", "server.mjs"] {
         program(&clients, name, &[("TOLLGATE_PORT", &port), ("TOLLGATE_TOKEN", &server.token)])?;
     }
-    Ok(())
+    clusters(&clients)
+}
+
+/// Clients in cluster mode, on a server that is a cluster of one node.
+fn clusters(clients: &install::Clients) -> Result<(), Failure> {
+    let server = Server::start(&["--cluster"])?;
+    server.tells(&["-c"], "SET a 1\nGET a\nCLUSTER INFO\n", &["OK\n1\n", "cluster_slots_ok:16384"])?;
+    let port = server.port.to_string();
+    ["cluster.py", "cluster.mjs"].iter().try_for_each(|name| program(clients, name, &[("TOLLGATE_PORT", &port)]))
 }
 
 /// The commands of the guide, on a server that was just started.
 fn guide(server: &Server) -> Result<(), Failure> {
     let text = fs::read_to_string(root().join(GUIDE))?;
-    clients::quotes(GUIDE, &text, &[("python", "docs/clients/server.py"), ("js", "docs/clients/server.mjs")])?;
+    clients::quotes(GUIDE, &text, &QUOTED)?;
     let (resp, folder) = (format!("127.0.0.1:{}", server.port), root().join("target/clients/serve"));
     let redis_cli = format!("redis-cli --no-raw -h 127.0.0.1 -p {}", server.port);
     let called = [
@@ -65,11 +77,12 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start() -> Result<Self, Failure> {
+    fn start(options: &[&str]) -> Result<Self, Failure> {
         let home = root().join("target/clients/serve");
         fs::create_dir_all(&home)?;
         let mut child = Command::new(tollgate())
             .args(["serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log", "off"])
+            .args(options)
             // Where it leaves its token.
             .env("XDG_RUNTIME_DIR", &home)
             .stdin(Stdio::null())

@@ -12,13 +12,14 @@ use tollgate_kernel::{Alignment, Decision, Detail, EXACT, Limit, Micros, Options
 use crate::arguments::{integer, one_key};
 use crate::call::{Action, Convention, ParsedCall};
 use crate::error::DialectError;
-use crate::reply::DialectReply;
+use crate::reply::{DialectReply, ReplyValue};
 use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "api_counter",
     usage: "{api:TOKEN} threshold",
     parse,
+    allows: |[first, _]| first == ReplyValue::Integer(1),
     lua: Some(LuaTwin { run: "api_counter", algorithms: &["fixed"], files: &[include_str!("api_counter.lua")] }),
 };
 

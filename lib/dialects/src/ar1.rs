@@ -16,6 +16,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     name: "ar1",
     usage: "KEY count namespace limits now [want_wait]",
     parse,
+    allows: slotted::allows,
     lua: Some(LuaTwin {
         run: "ar1",
         algorithms: &["decay"],

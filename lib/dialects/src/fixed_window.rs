@@ -10,13 +10,14 @@ use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{MAX_SECONDS, integer, one_key};
 use crate::call::{Action, Convention, ParsedCall, Wording};
 use crate::error::DialectError;
-use crate::reply::DialectReply;
+use crate::reply::{DialectReply, ReplyValue};
 use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "fixed_window",
     usage: "KEY limit window_s",
     parse,
+    allows: RefusalWord::allows,
     lua: Some(LuaTwin { run: "fixed_window", algorithms: &["fixed"], files: &[include_str!("fixed_window.lua")] }),
 };
 
@@ -63,6 +64,11 @@ impl Convention for FixedWindowConvention {
 pub(crate) struct RefusalWord(pub(crate) Wording);
 
 impl RefusalWord {
+    /// Returns whether a reply allows what was asked for: its first word says so.
+    pub(crate) fn allows([first, _]: [ReplyValue<'_>; 2]) -> bool {
+        first == ReplyValue::Text(b"allow")
+    }
+
     pub(crate) fn reply(self, allowed: bool, headers: impl IntoIterator<Item = String>) -> DialectReply {
         let word = match (allowed, self.0) {
             (true, _) => "allow",

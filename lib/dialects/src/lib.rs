@@ -53,13 +53,16 @@ pub use api_counter::ApiCounterUsage;
 pub use call::{Action, CallClock, Convention, DialectOutcome, ParsedCall, Wording};
 pub use error::DialectError;
 pub use output::Output;
-pub use reply::DialectReply;
+pub use reply::{DialectReply, ReplyValue};
 pub use rolling::RollingResult;
 pub use rolling_options::{RollingLimit, RollingOptions};
 pub use scripts::{PublishedKind, PublishedScript, SCRIPTS, normalized, published};
 
 /// Parses the keys and arguments of a call. An error changes nothing.
 pub type CallParser = fn(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError>;
+
+/// Returns whether a reply allows what was asked for, from its first two values.
+pub type ReplyReader = fn([ReplyValue<'_>; 2]) -> bool;
 
 /// A line of the registry.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +73,8 @@ pub struct Dialect {
     pub usage: &'static str,
     /// Parses a call.
     pub parse: CallParser,
+    /// Returns whether the reply to a check allows it, from the first two values of the reply.
+    pub allows: ReplyReader,
     /// Its twin in Lua, if it can be called as a Redis function.
     pub lua: Option<LuaTwin>,
 }

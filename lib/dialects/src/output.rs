@@ -1,6 +1,6 @@
 //! The output of a script that this project need not know, in types that every Redis protocol has.
 
-use crate::DialectReply;
+use crate::{DialectReply, ReplyValue};
 
 /// The output of a script, or of a built-in limiter, which returns the same as its script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,22 @@ impl Output {
             Self::Text(text) => Some(text.clone()),
             Self::Integer(number) => Some(number.to_string().into_bytes()),
             Self::Nothing | Self::List(_) => None,
+        }
+    }
+
+    /// Returns its first two values, or itself if it is not a list.
+    pub fn values(&self) -> [ReplyValue<'_>; 2] {
+        match self {
+            Self::List(list) => [0, 1].map(|place| list.get(place).map_or(ReplyValue::Nothing, Self::value)),
+            one => [one.value(), ReplyValue::Nothing],
+        }
+    }
+
+    fn value(&self) -> ReplyValue<'_> {
+        match self {
+            Self::Integer(number) => ReplyValue::Integer(*number),
+            Self::Text(text) => ReplyValue::Text(text),
+            Self::Nothing | Self::List(_) => ReplyValue::Nothing,
         }
     }
 

@@ -15,7 +15,34 @@ pub enum DialectReply {
     Array(Vec<DialectReply>),
 }
 
+/// A value of a reply, whatever type holds the reply: what [`crate::Dialect::allows`] reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyValue<'a> {
+    /// No value, or a list.
+    Nothing,
+    /// A number.
+    Integer(i64),
+    /// A text.
+    Text(&'a [u8]),
+}
+
 impl DialectReply {
+    /// Returns its first two values, or itself if it is not a list.
+    pub fn values(&self) -> [ReplyValue<'_>; 2] {
+        match self {
+            Self::Array(replies) => [0, 1].map(|place| replies.get(place).map_or(ReplyValue::Nothing, Self::value)),
+            one => [one.value(), ReplyValue::Nothing],
+        }
+    }
+
+    fn value(&self) -> ReplyValue<'_> {
+        match self {
+            Self::Int(number) => ReplyValue::Integer(*number),
+            Self::Text(text) => ReplyValue::Text(text.as_bytes()),
+            Self::Nil | Self::Array(_) => ReplyValue::Nothing,
+        }
+    }
+
     pub(crate) fn ints(numbers: impl IntoIterator<Item = i64>) -> Self {
         Self::Array(numbers.into_iter().map(Self::Int).collect())
     }

@@ -14,15 +14,22 @@ use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{cost, decimal, integer};
 use crate::call::{Action, CallClock, Convention, ParsedCall};
 use crate::error::DialectError;
-use crate::reply::DialectReply;
+use crate::reply::{DialectReply, ReplyValue};
 use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "rolling",
     usage: "KEY... mode n now_us min_difference_us... max... bucket_interval_us... buckets...",
     parse,
+    allows,
     lua: Some(LuaTwin { run: "rolling_window", algorithms: &["rolling"], files: &[include_str!("rolling.lua")] }),
 };
+
+/// The reply is remaining, acknowledged, wait. In uniform mode every attempt is acknowledged, and after a refusal remaining
+/// is below zero; attempts that only came too soon after others look as those that did not.
+fn allows([remaining, acknowledged]: [ReplyValue<'_>; 2]) -> bool {
+    matches!((remaining, acknowledged), (ReplyValue::Integer(0..), ReplyValue::Integer(1..)))
+}
 
 /// The modes in the order of their numbers.
 pub(crate) const MODES: [Mode; 3] = [Mode::Uniform, Mode::Binary, Mode::Nary];

@@ -13,13 +13,14 @@ use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{decimal, one_key};
 use crate::call::{Action, Convention, ParsedCall};
 use crate::error::DialectError;
-use crate::reply::DialectReply;
+use crate::reply::{DialectReply, ReplyValue};
 use crate::{Dialect, LuaTwin};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "sliding_window",
     usage: "KEY (size_ms limit)+ [extra_ttl_ms]",
     parse,
+    allows: |[first, _]| first == ReplyValue::Integer(0),
     lua: Some(LuaTwin {
         run: "sliding_window",
         algorithms: &["sliding"],

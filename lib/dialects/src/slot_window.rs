@@ -18,6 +18,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     name: "slot_window",
     usage: "KEY count namespace limits now [want_wait]",
     parse,
+    allows: slotted::allows,
     lua: Some(LuaTwin {
         run: "slot_window",
         algorithms: &["slots"],

@@ -13,7 +13,7 @@ use crate::arguments::one_key;
 use crate::call::{Action, CallClock, Convention, ParsedCall};
 use crate::error::DialectError;
 use crate::number::ExactDecimal;
-use crate::reply::DialectReply;
+use crate::reply::{DialectReply, ReplyValue};
 
 /// The longest time that Redis keeps a state, whatever unit the caller counts in.
 const MAX_LIFE: u64 = 366 * 86_400_000_000;
@@ -215,6 +215,11 @@ struct SlottedConvention {
     ticks: Ticks,
     now: Timestamp,
     longest: Option<Micros>,
+}
+
+/// Returns whether a reply allows what was asked for: nothing, or no wait.
+pub(crate) fn allows([first, _]: [ReplyValue<'_>; 2]) -> bool {
+    matches!(first, ReplyValue::Nothing | ReplyValue::Integer(0))
 }
 
 impl Convention for SlottedConvention {

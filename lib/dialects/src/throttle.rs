@@ -11,10 +11,15 @@ use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{MAX_SECONDS, cost, integer, one_key};
 use crate::call::{Action, Convention, ParsedCall};
 use crate::error::DialectError;
-use crate::reply::DialectReply;
+use crate::reply::{DialectReply, ReplyValue};
 
-pub(crate) const DIALECT: Dialect =
-    Dialect { name: "cl.throttle", usage: "KEY max_burst count period_s [quantity]", parse, lua: None };
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "cl.throttle",
+    usage: "KEY max_burst count period_s [quantity]",
+    parse,
+    allows: |[first, _]| first == ReplyValue::Integer(0),
+    lua: None,
+};
 
 fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError> {
     let key = one_key(keys)?;

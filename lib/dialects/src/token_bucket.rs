@@ -19,6 +19,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     name: "token_bucket",
     usage: "KEY limit window_s burst",
     parse,
+    allows: RefusalWord::allows,
     lua: Some(LuaTwin { run: "token_bucket", algorithms: &["bucket"], files: &[include_str!("token_bucket.lua")] }),
 };
 

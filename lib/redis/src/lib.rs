@@ -54,7 +54,7 @@ pub use builder::RedisBuilder;
 pub use custom::{CustomHeader, CustomReply, CustomScript};
 pub use error::{RedisOpenError, StoreUrlError};
 pub use settings::Packaging;
-pub use slot::state_key;
+pub use slot::{SLOTS, slot, state_key};
 pub use stats::RedisStats;
 pub use store::Redis;
 pub use tollgate_dialects::Output;

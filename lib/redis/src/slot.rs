@@ -1,7 +1,7 @@
 //! Where a key's state is kept: its name in the server, and the cluster slot of that name.
 
 /// The number of slots in a cluster.
-pub(crate) const SLOTS: usize = 16_384;
+pub const SLOTS: usize = 16_384;
 
 /// Returns the name under which the server keeps the state of a key: `tg:{KEY}NAME`, with `{`, `}` and `%` in the
 /// key escaped, so that all policies of a key share a slot of a cluster.
@@ -23,7 +23,7 @@ pub fn state_key(key: &[u8], name: &str) -> Vec<u8> {
 
 /// Returns the slot of a key: the CRC16 (XMODEM) of the text between its first braces, or of the whole key if there
 /// is no such text, modulo the number of slots.
-pub(crate) fn slot(key: &[u8]) -> u16 {
+pub fn slot(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = key.get(open + 1..)?;
         let close = rest.iter().position(|byte| *byte == b'}')?;

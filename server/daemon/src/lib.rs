@@ -6,6 +6,7 @@
 //! | `access/` | tokens, scopes and what each of them allows |
 //! | `spans.rs` | the attributes of a request's span |
 //! | `buffers.rs` | the bound on the buffers of all connections |
+//! | `cluster.rs` | the server as a cluster of one node |
 //! | `listeners/` | listening, accepting connections within bounds, TLS |
 //! | `network.rs` | addresses of this machine |
 //! | `resp/` | the front-end for Redis clients |
@@ -16,6 +17,7 @@
 
 mod access;
 mod buffers;
+mod cluster;
 mod http;
 mod listeners;
 mod metrics;
@@ -32,11 +34,14 @@ mod usage_tests;
 
 pub use access::{AccessToken, Scope, Scopes, ScopesError, TokensError};
 pub use buffers::{DEFAULT_BUFFERS, MIN_BUFFERS};
+pub use cluster::{ClusterAddress, ClusterAddressError};
 pub use listeners::TlsError;
 pub use reload::Reloader;
 pub use resp::commands::ScriptAlias;
 pub use server::Server;
-pub use settings::{ConnectionLimits, HTTP_PORT, MAX_MEMORY, MIN_MEMORY, RESP_PORT, ServerSettings, TlsFiles};
+pub use settings::{
+    ClusterSettings, ConnectionLimits, HTTP_PORT, MAX_MEMORY, MIN_MEMORY, RESP_PORT, ServerSettings, TlsFiles,
+};
 pub use start_error::StartError;
 pub use tollgate_engine::Collector;
 pub use tollgate_engine::persist::{Fsync, OnFullDisk, PersistMode, PersistSettings};

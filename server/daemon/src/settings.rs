@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use tollgate_kernel::Policy;
 use tollgate_redis::Redis;
 
-use crate::{Scopes, ScriptAlias};
+use crate::{ClusterAddress, Scopes, ScriptAlias};
 use tollgate_engine::Collector;
 use tollgate_engine::persist::PersistSettings;
 use tollgate_telemetry::audit::AuditFile;
@@ -35,6 +35,8 @@ pub struct ServerSettings {
     pub more_resp: Vec<SocketAddr>,
     /// Further addresses of HTTP.
     pub more_http: Vec<SocketAddr>,
+    /// Answers clients in cluster mode, as a cluster of one node; `None` as a server without a cluster.
+    pub cluster: Option<ClusterSettings>,
     /// The number of threads that serve connections.
     pub threads: usize,
     /// The memory cap of the embedded store, in bytes.
@@ -80,6 +82,13 @@ pub struct ServerSettings {
     pub traces: Option<Collector>,
     /// Bounds on connections and durations.
     pub limits: ConnectionLimits,
+}
+
+/// The settings of a server that is a cluster of one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// The address that clients are told to connect to; `None` for the one that they connected to.
+    pub announced: Option<ClusterAddress>,
 }
 
 /// The files of certificate and key, in PEM.
@@ -129,6 +138,7 @@ impl Default for ServerSettings {
             http: Some((Ipv4Addr::LOCALHOST, HTTP_PORT).into()),
             more_resp: Vec::new(),
             more_http: Vec::new(),
+            cluster: None,
             // Clients and the rest of the machine need the other half: measured by `bench server`.
             threads: std::thread::available_parallelism().map_or(1, |cores| usize::from(cores).div_ceil(2)),
             memory: tollgate_memory::DEFAULT_CAP,

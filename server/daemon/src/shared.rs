@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::access::AccessControl;
 use crate::buffers::BufferBudget;
+use crate::cluster::ClusterNode;
 use crate::http::HttpState;
 use crate::metrics::Metrics;
 use crate::resp::clients::Clients;
@@ -23,6 +24,8 @@ pub(crate) struct ServerState {
     /// The connections of the Redis protocol.
     pub(crate) clients: Clients,
     pub(crate) log: Arc<ServerLog>,
+    /// This server as a node of a cluster, if it is in cluster mode.
+    pub(crate) cluster: Option<ClusterNode>,
     /// The bound on the buffers of all connections.
     pub(crate) buffers: Arc<BufferBudget>,
     /// The scripts and libraries that are loaded.
@@ -33,6 +36,13 @@ pub(crate) struct ServerState {
     pub(crate) stopping: watch::Receiver<bool>,
     /// Whether connections should end; everything that arrived before the stop has been seen by then.
     pub(crate) leaving: watch::Receiver<bool>,
+}
+
+impl ServerState {
+    /// Returns the mode of the server in the words of Redis.
+    pub(crate) fn mode(&self) -> &'static str {
+        if self.cluster.is_some() { "cluster" } else { "standalone" }
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +77,7 @@ impl ServerState {
             ),
             http: HttpState::default(),
             clients: Clients::new(clock().now()),
+            cluster: None,
             buffers: Arc::clone(&metrics.buffers),
             metrics,
             log,

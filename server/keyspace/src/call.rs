@@ -44,7 +44,7 @@ impl DialectCall {
     }
 
     /// Returns whether it may charge. A call that only reads never takes memory.
-    pub(crate) fn may_charge(&self) -> bool {
+    pub fn may_charge(&self) -> bool {
         matches!(self.call.action(), Action::Check(request) if request.cost.get() > 0 && !request.peek)
     }
 }

@@ -71,7 +71,7 @@ impl Builder {
     }
 
     /// A node of a cluster needs a second port for the bus.
-    pub(crate) fn cluster_node(mut self) -> Self {
+    pub fn cluster_node(mut self) -> Self {
         self.cluster = true;
         let own = [
             ("--cluster-enabled", "yes"),

@@ -1,7 +1,7 @@
 //! No bytes make a dialect panic, and a call that was parsed can be run.
 
-use tollgate_dialects::{ApiCounterUsage, DIALECTS, Dialect, RollingOptions};
-use tollgate_kernel::{KeyState, Policy, Reader, Timestamp, Writer};
+use tollgate_dialects::{Action, ApiCounterUsage, DIALECTS, Dialect, Output, RollingOptions};
+use tollgate_kernel::{KeyState, Mode, Policy, Reader, Request, Timestamp, Writer};
 use tollgate_random::Rng;
 
 /// Calls that are wrong in some way, or nearly right.
@@ -145,6 +145,7 @@ fn no_bytes_make_a_dialect_panic() {
     let mut calls = HostileCalls(Rng::new(1));
     for dialect in DIALECTS {
         let (mut state, mut usage, mut read, mut told) = (KeyState::default(), ApiCounterUsage::default(), 0, 0);
+        let mut counts = [0, 0];
         for _ in 0..TRIES {
             let (keys, args) = calls.shaped(dialect);
             let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
@@ -158,6 +159,22 @@ fn no_bytes_make_a_dialect_panic() {
                             && let Some(decision) = outcome.decision
                         {
                             let _ = (outcome.reply.to_string(), call.ttl(&decision, home));
+                            // In uniform mode a reply does not tell that attempts came too soon after others.
+                            let spaced = call.policy().limits().iter().any(|limit| limit.spacing().is_some());
+                            let asks = |request: &Request| {
+                                request.cost.get() > 0 && !(spaced && request.mode == Some(Mode::Uniform))
+                            };
+                            if matches!(call.action(), Action::Check(request) if asks(request)) {
+                                let allows = (dialect.allows)(outcome.reply.values());
+                                assert_eq!(
+                                    allows, decision.allowed,
+                                    "{}: {} {decision:?}",
+                                    dialect.name, outcome.reply
+                                );
+                                let output = Output::from(outcome.reply.clone());
+                                assert_eq!(output.values(), outcome.reply.values());
+                                counts[usize::from(allows)] += 1;
+                            }
                             told += 1;
                         }
                     }
@@ -171,6 +188,7 @@ fn no_bytes_make_a_dialect_panic() {
             }
         }
         // Enough of the calls got past the parser for the test to mean something.
+        assert!(counts.iter().all(|count| *count > 10), "{}: {counts:?} refused and allowed", dialect.name);
         assert!(read > TRIES / 1_000 && told > read, "{}: {read} read, {told} told", dialect.name);
     }
 }

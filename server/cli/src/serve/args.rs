@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tollgate_daemon::{Fsync, LogFormat, OnFullDisk, Scopes, ScriptAlias};
+use tollgate_daemon::{ClusterAddress, Fsync, LogFormat, OnFullDisk, Scopes, ScriptAlias};
 use tollgate_kernel::Policy;
 
 use super::values::{self, Bind};
@@ -117,6 +117,10 @@ pub(crate) struct ServeArgs {
     /// Where HTTP is spoken: an address, a port, or off; repeatable [default: 127.0.0.1:7380]
     #[arg(long, value_name = "ADDR", value_parser = values::bind)]
     pub(crate) http: Vec<Bind>,
+
+    /// Answer clients in cluster mode as a cluster of one node, at HOST:PORT [default: where each client connected to]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
+    pub(crate) cluster: Option<Option<ClusterAddress>>,
 
     /// Decide in this Redis or Valkey: redis://, rediss://, redis+cluster:// or redis+sentinel://
     #[arg(long, value_name = "URL")]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tollgate_daemon::{
-    Fsync, OnFullDisk, PersistMode, PersistSettings, RESP_PORT, Scope, Scopes, Server, ServerSettings,
+    ClusterSettings, Fsync, OnFullDisk, PersistMode, PersistSettings, RESP_PORT, Scope, Scopes, Server, ServerSettings,
 };
 
 use super::ServeArgs;
@@ -22,6 +22,7 @@ pub(crate) struct Greeting {
     config: Option<String>,
     tokens: Option<String>,
     cert: Option<String>,
+    cluster: Option<String>,
     is_open: bool,
     /// What needs no token on loopback.
     free: Scopes,
@@ -39,6 +40,7 @@ impl Greeting {
             policies: args.policy.iter().map(|policy| format!("{} = {policy}", policy.name())).collect(),
             config: settings.config.as_ref().map(shown),
             tokens: settings.tokens.as_ref().map(shown),
+            cluster: settings.cluster.as_ref().map(cluster),
             cert: settings.tls.as_ref().map(|files| shown(&files.cert)),
             is_open: settings.insecure_no_auth,
             free: if settings.require_token { Scopes::NONE } else { settings.free },
@@ -54,6 +56,9 @@ impl Greeting {
         let mut rows = vec![("Redis protocol", listed(resp)), ("HTTP", listed(http))];
         if let Some(cert) = &self.cert {
             rows.push(("TLS", format!("with {cert}")));
+        }
+        if let Some(cluster) = &self.cluster {
+            rows.push(("cluster mode", cluster.clone()));
         }
         rows.push(("decided by", self.decider()));
         if self.place.is_some() {
@@ -191,6 +196,14 @@ fn kept(keeping: &PersistSettings) -> String {
 
 fn is_inside(addr: &SocketAddr) -> bool {
     addr.ip().to_canonical().is_loopback()
+}
+
+/// Describes what clients in cluster mode are told.
+fn cluster(settings: &ClusterSettings) -> String {
+    match &settings.announced {
+        Some(address) => format!("one node, which owns every slot, at {address}"),
+        None => "one node, which owns every slot, at the address that a client connects to".to_owned(),
+    }
 }
 
 fn listed(addrs: &[SocketAddr]) -> String {

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use tollgate_daemon::{
-    AuditFile, Collector, HTTP_PORT, PersistMode, PersistSettings, RESP_PORT, ServerSettings, TlsFiles, trusted_proxy,
+    AuditFile, ClusterSettings, Collector, HTTP_PORT, PersistMode, PersistSettings, RESP_PORT, ServerSettings,
+    TlsFiles, trusted_proxy,
 };
 use tollgate_redis::Redis;
 
@@ -33,6 +34,7 @@ pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<ServerSetting
         http,
         more_resp,
         more_http,
+        cluster: args.cluster.clone().map(|announced| ClusterSettings { announced }),
         threads: args.threads.map_or(default.threads, usize::from),
         memory: args.memory,
         keys: args.keys,

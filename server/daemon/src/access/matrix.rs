@@ -13,8 +13,20 @@ use crate::shared::ServerState;
 
 /// Commands that need no scope, since they change nothing but their own connection. Any other command without a scope
 /// is a mistake.
-const ANYBODY: &[&str] =
-    &["PING", "ECHO", "QUIT", "HELLO", "AUTH", "RESET", "SELECT", "CLIENT", "COMMAND", "READONLY", "READWRITE"];
+const ANYBODY: &[&str] = &[
+    "PING",
+    "ECHO",
+    "QUIT",
+    "HELLO",
+    "AUTH",
+    "RESET",
+    "SELECT",
+    "CLIENT",
+    "COMMAND",
+    "READONLY",
+    "READWRITE",
+    "ASKING",
+];
 
 /// Returns the command with as few arguments as it takes.
 fn call(command: &RespCommand) -> Vec<u8> {

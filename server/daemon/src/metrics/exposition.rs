@@ -10,6 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::Metrics;
 use super::families::{Labels, MetricFamily, MetricValues, families};
+use super::histogram::HistogramReading;
 use tollgate_engine::Engine;
 
 /// Returns all metrics as OpenMetrics text.
@@ -67,7 +68,7 @@ fn write(family: &MetricFamily, encoder: &mut DescriptorEncoder<'_>) -> fmt::Res
     let kind = match values {
         MetricValues::Counters(_) => MetricType::Counter,
         MetricValues::Gauges(_) => MetricType::Gauge,
-        MetricValues::Histogram(..) => MetricType::Histogram,
+        MetricValues::Histograms(_) => MetricType::Histogram,
         MetricValues::Info(_) => MetricType::Info,
     };
     let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
@@ -80,9 +81,13 @@ fn write(family: &MetricFamily, encoder: &mut DescriptorEncoder<'_>) -> fmt::Res
             none if none.is_empty() => metric.encode_gauge(value),
             labels => metric.encode_family(&labels)?.encode_gauge(value),
         }),
-        MetricValues::Histogram(sum, count, buckets) => {
-            metric.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None)
-        }
+        MetricValues::Histograms(series) => series.iter().try_for_each(|(labels, reading)| {
+            let HistogramReading { sum, count, buckets } = reading;
+            match borrowed(labels) {
+                none if none.is_empty() => metric.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None),
+                labels => metric.encode_family(&labels)?.encode_histogram::<NoLabelSet>(*sum, *count, buckets, None),
+            }
+        }),
         MetricValues::Info(labels) => metric.encode_info(&borrowed(labels)),
     }
 }

@@ -6,7 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tollgate_telemetry::traces::Traces;
 
-use super::{ConnectionRefusal, Metrics};
+use super::dialects::DialectCounts;
+use super::histogram::HistogramReading;
+use super::{ConnectionRefusal, DialectCounters, Metrics};
 use crate::buffers::BufferUsage;
 use crate::http::ROUTES;
 use crate::resp::commands::table::COMMANDS;
@@ -33,7 +35,7 @@ pub(super) type Labels = Vec<(&'static str, String)>;
 pub(super) enum MetricValues {
     Counters(Vec<(Labels, u64)>),
     Gauges(Vec<(Labels, f64)>),
-    Histogram(f64, u64, Vec<(f64, u64)>),
+    Histograms(Vec<(Labels, HistogramReading)>),
     Info(Labels),
 }
 
@@ -53,7 +55,7 @@ const fn family(name: &'static str, help: &'static str, values: MetricValues) ->
 
 /// Returns all metrics.
 pub(super) fn families(engine: &Engine, metrics: &Metrics) -> Vec<MetricFamily> {
-    let mut families = decisions(engine);
+    let mut families = decisions(engine, &metrics.dialects);
     families.extend(config(engine, metrics));
     families.extend(traffic(metrics));
     families.extend(buffers(metrics));
@@ -61,11 +63,16 @@ pub(super) fn families(engine: &Engine, metrics: &Metrics) -> Vec<MetricFamily> 
     families.extend(keyspace(engine));
     families.extend(engine.journal().map(|status| journal(&status)).unwrap_or_default());
     families.extend(ops(engine.ops()));
-    let (sum, count, buckets) = metrics.took.read();
     families.push(family(
         "tollgate_decision_seconds",
         "Seconds to answer a batch of pipelined commands",
-        MetricValues::Histogram(sum, count, buckets),
+        MetricValues::Histograms(vec![(Vec::new(), metrics.took.read())]),
+    ));
+    let calls = metrics.dialects.each().map(|(name, counts)| (dialect(name), counts.took.read()));
+    families.push(family(
+        "tollgate_dialect_seconds",
+        "Seconds to decide a call of a dialect",
+        MetricValues::Histograms(calls.filter(|(_, reading)| reading.count > 0).collect()),
     ));
     let started = metrics.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     families.push(family("tollgate_start_time_seconds", "When the server started", MetricValues::gauge(started)));
@@ -74,7 +81,24 @@ pub(super) fn families(engine: &Engine, metrics: &Metrics) -> Vec<MetricFamily> 
     families
 }
 
-fn decisions(engine: &Engine) -> Vec<MetricFamily> {
+fn dialect(name: &str) -> Labels {
+    vec![("dialect", name.to_owned())]
+}
+
+/// Returns the series of calls of dialects in a family of decisions: those that happened.
+fn of_dialects<const N: usize>(
+    dialects: &DialectCounters,
+    label: &'static str,
+    counts: impl Fn(&DialectCounts) -> [(&'static str, &AtomicU64); N],
+) -> Vec<(Labels, u64)> {
+    let series = dialects.each().flat_map(|(name, dialect_counts)| {
+        counts(dialect_counts)
+            .map(|(word, count)| ([dialect(name), vec![(label, word.to_owned())]].concat(), read(count)))
+    });
+    series.filter(|(_, count)| *count > 0).collect()
+}
+
+fn decisions(engine: &Engine, dialects: &DialectCounters) -> Vec<MetricFamily> {
     let (mut decided, mut limited, mut standins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let (mut rules, mut flips, mut bans) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     engine.each_count(|tally, limits| {
@@ -98,27 +122,35 @@ fn decisions(engine: &Engine) -> Vec<MetricFamily> {
             bans.push((vec![("policy", policy.clone())], read(&tally.bans)));
         }
     });
+    let called = of_dialects(dialects, "decision", |counts| [("allowed", &counts.allowed), ("denied", &counts.denied)]);
+    let stood_in = of_dialects(dialects, "source", |counts| {
+        std::array::from_fn::<_, { STANDINS.len() }, _>(|place| (STANDINS[place].name(), &counts.standin[place]))
+    });
     vec![
-        family("tollgate_decisions", "Decisions, peeks not counted", pairs(decided, ["policy", "decision"])),
+        family(
+            "tollgate_decisions",
+            "Decisions by policy, and of other limiters' calls by dialect; peeks not counted",
+            MetricValues::Counters([pairs(decided, ["policy", "decision"]), called].concat()),
+        ),
         family(
             "tollgate_denied",
             "Requests that did not fit as a whole, by the first limit that they did not fit",
-            pairs(limited, ["policy", "limit"]),
+            MetricValues::Counters(pairs(limited, ["policy", "limit"])),
         ),
         family(
             "tollgate_standin_decisions",
             "Decisions made in the store's place while it did not answer",
-            pairs(standins, ["policy", "source"]),
+            MetricValues::Counters([pairs(standins, ["policy", "source"]), stood_in].concat()),
         ),
         family(
             "tollgate_rule_decisions",
             "Decisions by a list, a ban or an override; shadow: refusals that were let pass",
-            pairs(rules, ["policy", "rule"]),
+            MetricValues::Counters(pairs(rules, ["policy", "rule"])),
         ),
         family(
             "tollgate_candidate_flips",
             "Decisions that the candidate would have made otherwise",
-            pairs(flips, ["policy", "flip"]),
+            MetricValues::Counters(pairs(flips, ["policy", "flip"])),
         ),
         family("tollgate_bans", "Bans begun", MetricValues::Counters(bans)),
     ]
@@ -155,12 +187,15 @@ fn config(engine: &Engine, metrics: &Metrics) -> Vec<MetricFamily> {
     ]
 }
 
-fn pairs<A: Into<String>, B: Into<String>>(counts: BTreeMap<(A, B), u64>, names: [&'static str; 2]) -> MetricValues {
+fn pairs<A: Into<String>, B: Into<String>>(
+    counts: BTreeMap<(A, B), u64>,
+    names: [&'static str; 2],
+) -> Vec<(Labels, u64)> {
     let series = counts.into_iter().map(|((one, two), count)| {
         let labels = names.into_iter().zip([one.into(), two.into()]).collect();
         (labels, count)
     });
-    MetricValues::Counters(series.collect())
+    series.collect()
 }
 
 fn traffic(metrics: &Metrics) -> Vec<MetricFamily> {

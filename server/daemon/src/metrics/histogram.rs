@@ -34,6 +34,14 @@ pub(super) struct AnswerHistogram {
     nanos: AtomicU64,
 }
 
+/// What was counted: the sum in seconds, the count, and the count of each bucket with its bound.
+#[derive(Debug)]
+pub(super) struct HistogramReading {
+    pub(super) sum: f64,
+    pub(super) count: u64,
+    pub(super) buckets: Vec<(f64, u64)>,
+}
+
 impl AnswerHistogram {
     #[inline]
     pub(super) fn count(&self, took: Duration) {
@@ -45,12 +53,12 @@ impl AnswerHistogram {
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// Returns the sum in seconds, the count, and the count of each bucket with its bound.
-    pub(super) fn read(&self) -> (f64, u64, Vec<(f64, u64)>) {
+    /// Returns what was counted.
+    pub(super) fn read(&self) -> HistogramReading {
         let bounds = BOUNDS.iter().map(|nanos| *nanos as f64 / 1e9).chain([f64::INFINITY]);
         let counts = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed));
         let buckets: Vec<(f64, u64)> = bounds.zip(counts).collect();
         let count = buckets.iter().map(|(_, count)| count).sum();
-        (self.nanos.load(Ordering::Relaxed) as f64 / 1e9, count, buckets)
+        HistogramReading { sum: self.nanos.load(Ordering::Relaxed) as f64 / 1e9, count, buckets }
     }
 }

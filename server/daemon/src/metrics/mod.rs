@@ -3,6 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `reloads.rs` | results of reading the policy file |
+//! | `dialects.rs` | decisions by calls of dialects, and their duration |
 //! | `histogram.rs` | the duration of answers |
 //! | `families.rs` | all metrics, gathered |
 //! | `exposition.rs` | the same as text, in either format |
@@ -10,6 +11,7 @@
 //! Labels are names of policies and limits, words of tables and nothing else: never a key. There may be many policies,
 //! so only 100 are labelled separately, and their limits up to a number.
 
+mod dialects;
 mod exposition;
 mod families;
 mod histogram;
@@ -22,6 +24,7 @@ use std::time::{Duration, SystemTime};
 use crate::buffers::BufferBudget;
 use crate::http;
 use crate::resp::commands::{RespCommand, table};
+pub(crate) use dialects::DialectCounters;
 pub(crate) use exposition::{exposition, plain};
 pub(crate) use reloads::{ReloadCounters, ReloadResult};
 use tollgate_keyspace::FaultCode;
@@ -54,6 +57,8 @@ impl ConnectionRefusal {
 pub(crate) struct Metrics {
     /// Results of reading the policy file.
     pub(crate) reloads: ReloadCounters,
+    /// Calls of dialects.
+    pub(crate) dialects: DialectCounters,
     /// Runs of each command, by its place in the table.
     commands: Box<[AtomicU64]>,
     /// The place of TG.CHECK among them.
@@ -77,6 +82,7 @@ impl Default for Metrics {
         let counters = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect();
         Self {
             reloads: Default::default(),
+            dialects: DialectCounters::default(),
             commands: counters(table::COMMANDS.len()),
             check: table::COMMANDS.iter().position(|command| command.name == "TG.CHECK").unwrap_or_default(),
             routes: counters(http::ROUTES.len()),

@@ -23,6 +23,7 @@ use super::Server;
 use super::threads::{accept, maintain, serve_connections, spawn_thread};
 use crate::access::{AccessControl, AccessToken, FreeAccess, Scopes, Tokens};
 use crate::buffers::{self, BufferBudget};
+use crate::cluster::ClusterNode;
 use crate::http::HttpState;
 use crate::listeners::{self, Acceptor, ConnectionSlots, Listener, Protocols, ServeContext, Tls};
 use crate::metrics::Metrics;
@@ -142,6 +143,7 @@ impl Server {
             return Err(StartError::DataAndStore);
         }
         let log = open_log(&settings)?;
+        let cluster = ClusterNode::new(&settings).map_err(StartError::System)?;
         let tls = settings.tls.clone().map(|files| Tls::new(files, Arc::clone(&log)));
         let tls = tls.transpose().map_err(StartError::Tls)?.map(Arc::new);
         let (initial_token, tokens) = tokens(&settings)?;
@@ -151,7 +153,7 @@ impl Server {
         let file = policy_file(&settings, &log)?;
         let (engine, recovered) = engine(&settings, file.as_ref(), ops, time, disk, &log)?;
         let mut server =
-            Self::build(&settings, &listening, engine, file, (initial_token, tokens), recovered, time, &log);
+            Self::build(&settings, &listening, cluster, engine, file, (initial_token, tokens), recovered, time, &log);
         server.run(&settings, listening)?;
         Ok(server)
     }
@@ -161,6 +163,7 @@ impl Server {
     fn build(
         settings: &ServerSettings,
         listening: &BoundListeners,
+        cluster: Option<ClusterNode>,
         engine: Engine,
         file: Option<(PathBuf, InitialConfig)>,
         (initial_token, tokens): (Option<AccessToken>, Tokens),
@@ -191,6 +194,7 @@ impl Server {
             buffers: Arc::clone(&listening.buffers),
             scripts: ScriptRegistry::new(&settings.scripts),
             log: Arc::clone(log),
+            cluster,
             next_id: AtomicU64::new(1),
             stopping,
             leaving,

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 
 use line::line;
 pub use line::{json, micros, moment};
-use tollgate_kernel::{Decision, Limit};
+use tollgate_kernel::{Decision, Limit, Source};
 
 /// The most lines of one event in a second.
 const LINES: u64 = 20;
@@ -161,14 +161,7 @@ impl ServerLog {
     /// Logs a refusal, or a decision that was made in place of the home: the first of each second is written, the
     /// others are counted. It is called for every refused request, so one that is left out costs a single addition.
     pub fn sampled(&self, event: &'static str, decision: &Decision, policy: &str, limit: Option<&Limit>, key: &[u8]) {
-        if self.queue.is_none() {
-            return;
-        }
-        if !self.refusal.load(Ordering::Relaxed) || !self.refusal.swap(false, Ordering::Relaxed) {
-            self.refusals_left_out.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let left_out = self.refusals_left_out.swap(0, Ordering::Relaxed);
+        let Some(left_out) = self.sample() else { return };
         let limit = limit.map(Limit::name).unwrap_or_default();
         let key = self.hash(key);
         let fields: LogFields<'_> = &[
@@ -179,6 +172,25 @@ impl ServerLog {
             ("left_out_before", &left_out),
         ];
         self.info(event, fields);
+    }
+
+    /// Logs a call of a dialect as [`ServerLog::sampled`] logs a decision under a policy.
+    pub fn sampled_call(&self, event: &'static str, source: Source, dialect: &'static str, key: &[u8]) {
+        let Some(left_out) = self.sample() else { return };
+        let key = self.hash(key);
+        let fields: LogFields<'_> =
+            &[("dialect", &dialect), ("source", &source.name()), ("key_hash", &key), ("left_out_before", &left_out)];
+        self.info(event, fields);
+    }
+
+    /// Returns how many samples were left out if one may be written now, and otherwise counts one more.
+    fn sample(&self) -> Option<u64> {
+        self.queue.as_ref()?;
+        if !self.refusal.load(Ordering::Relaxed) || !self.refusal.swap(false, Ordering::Relaxed) {
+            self.refusals_left_out.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(self.refusals_left_out.swap(0, Ordering::Relaxed))
     }
 
     /// Begins a new second: events may be written again, and the number of lines left out is reported.
@@ -257,6 +269,26 @@ mod tests {
         assert!(hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
         let (other, _read) = ServerLog::to_channel(LogFormat::Text);
         assert_ne!(other.secret.hash_one(b"user:42"), log.secret.hash_one(b"user:42"), "another process");
+    }
+
+    #[test]
+    fn calls_of_dialects_share_the_one_line_a_second() {
+        let (log, lines) = ServerLog::to_channel(LogFormat::Text);
+        for _ in 0..3 {
+            log.sampled_call("refused", Source::Home, "fixed_window", b"client:1");
+            log.sampled("refused", &refused(), "login", None, b"user:42");
+        }
+        log.begin_second();
+        log.sampled_call("stood_in", Source::Local, "rolling", b"client:1");
+        let hash = log.hash(b"client:1");
+        let line = |rest: &str| format!("info {rest}").replace("HASH", &hash);
+        assert_eq!(
+            written(&lines),
+            [
+                line("refused dialect=fixed_window source=home key_hash=HASH left_out_before=0"),
+                line("stood_in dialect=rolling source=local key_hash=HASH left_out_before=5"),
+            ]
+        );
     }
 
     #[test]

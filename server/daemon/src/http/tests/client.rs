@@ -82,6 +82,7 @@ pub(super) fn tested_with(with: HttpTestOptions) -> HttpTestServer {
             Arc::clone(&log),
         ),
         clients: Clients::new(tollgate_kernel::Clock::now(&clock)),
+        cluster: None,
         http: front,
         buffers: Arc::clone(&metrics.buffers),
         metrics,

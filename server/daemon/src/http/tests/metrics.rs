@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::client::{HttpTestOptions, HttpTestServer, tested, tested_with};
 use tollgate_engine::Home;
+use tollgate_kernel::Source;
 
 const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -287,8 +288,22 @@ async fn ten_thousand_policies_with_rules_are_few_series() {
         assert!(series[&id] > 0., "{id}");
     }
     // The policies with the most series are used first: as many series as there may be.
-    let (_, text, series) = page_of(10_000, 0, false).await;
+    let (tested, text, series) = page_of(10_000, 0, false).await;
     assert_is_small(&text, &series);
+    let before = series.len();
+    let dialects = &tested.shared.metrics.dialects;
+    for dialect in tollgate_dialects::DIALECTS {
+        dialects.took(dialect, std::time::Duration::from_micros(3));
+        for source in [Source::Home, Source::Local, Source::Open, Source::Closed] {
+            dialects.decided(dialect, source == Source::Home, source);
+        }
+    }
+    let (text, series) = metrics(&tested).await;
+    assert_is_small(&text, &series);
+    let each = 2 + 3 + 22;
+    assert_eq!(series.len(), before + each * tollgate_dialects::DIALECTS.len());
+    let id = |label: &str| format!("tollgate_standin_decisions_total{{dialect=\"rolling\",source=\"{label}\"}}");
+    assert_eq!((series[&id("local")], series[r#"tollgate_dialect_seconds_count{dialect="rolling"}"#]), (1., 1.));
     assert!(series.len() > 1_000 && series[r#"tollgate_bans_total{policy="p0"}"#] == 2., "{}", series.len());
 }
 

@@ -25,7 +25,7 @@ pub(super) fn cap(shared: &ServerState) -> usize {
 fn values(shared: &ServerState) -> [(&'static str, String); 9] {
     [
         ("appendonly", "no".to_owned()),
-        ("cluster-enabled", "no".to_owned()),
+        ("cluster-enabled", if shared.cluster.is_some() { "yes" } else { "no" }.to_owned()),
         ("databases", DATABASES.to_string()),
         ("maxmemory", cap(shared).to_string()),
         ("maxmemory-policy", "noeviction".to_owned()),

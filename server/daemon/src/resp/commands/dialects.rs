@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use tollgate_dialects::{Action, DIALECTS, Dialect, DialectReply, Wording};
-use tollgate_engine::Engine;
-use tollgate_kernel::StoreError;
+use tollgate_dialects::{Action, DIALECTS, Dialect, Wording};
+use tollgate_engine::{Engine, LockedKeys};
+use tollgate_kernel::{Source, StoreError};
 use tollgate_redis::{CustomScript, Output};
 
+use super::dialect_watch::DialectWatch;
 use super::{CommandContext, HomeRequest, functions, may_reset_key, native};
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
@@ -97,8 +98,16 @@ pub(super) fn throttle(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Faul
     dialect_request(ctx, dialect, Wording::Document, &args)
 }
 
-/// Writes the reply of a call that was decided in this server.
-pub(super) fn write_reply(decided: Result<DialectReply, Fault>, out: &mut RespWriter) {
+/// Decides a call in this server, on keys that are held if they are given, and writes the reply.
+pub(super) fn decide_now(
+    shared: &ServerState,
+    call: &DialectCall,
+    keys: Option<&mut LockedKeys<'_>>,
+    out: &mut RespWriter,
+) {
+    let watch = DialectWatch::begin(shared, call);
+    let decided = keys.map_or_else(|| shared.engine.decide_call(call), |keys| keys.decide_call(call));
+    watch.end(decided.as_ref().map(|reply| (reply.values(), Source::Home)));
     match decided {
         Ok(reply) => out.reply(&reply),
         Err(fault) => out.fault(&fault),
@@ -108,9 +117,12 @@ pub(super) fn write_reply(decided: Result<DialectReply, Fault>, out: &mut RespWr
 /// Decides a call where the keys are.
 pub(super) async fn ask(shared: &ServerState, call: &DialectCall, out: &mut RespWriter) {
     if shared.engine.answers_at_once() {
-        return write_reply(shared.engine.decide_call(call), out);
+        return decide_now(shared, call, None, out);
     }
-    match run_in_store(&shared.engine, call).await {
+    let watch = DialectWatch::begin(shared, call);
+    let decided = run_in_store(&shared.engine, call).await;
+    watch.end(decided.as_ref().map(|output| (output.values(), Source::Home)));
+    match decided {
         Ok(output) => write_output(&output, out),
         Err(fault) => out.fault(&fault),
     }

@@ -51,7 +51,7 @@ pub(super) fn hello(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
 }
 
 fn greet(ctx: &mut CommandContext<'_>) {
-    let (id, out) = (ctx.session.id, &mut *ctx.out);
+    let (id, mode, out) = (ctx.session.id, ctx.shared.mode(), &mut *ctx.out);
     let protocol = out.protocol;
     out.map(7);
     for (field, value) in [("server", "tollgate"), ("version", REDIS_VERSION)] {
@@ -62,7 +62,7 @@ fn greet(ctx: &mut CommandContext<'_>) {
     out.int(i64::from(protocol.number()));
     out.bulk(b"id");
     out.int(i64::try_from(id).unwrap_or(i64::MAX));
-    for (field, value) in [("mode", "standalone"), ("role", "master")] {
+    for (field, value) in [("mode", mode), ("role", "master")] {
         out.bulk(field.as_bytes());
         out.bulk(value.as_bytes());
     }
@@ -111,6 +111,9 @@ pub(super) fn reset(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
 /// Selects the database of the plain keys that follow. Tollgate's own commands have none: their keys are one space.
 pub(super) fn select(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
     let index = number(ctx.args.at(1)).ok_or_else(|| Fault::wrong("value is not an integer or out of range"))?;
+    if index != 0 && ctx.shared.cluster.is_some() {
+        return Err(Fault::wrong("SELECT is not allowed in cluster mode"));
+    }
     let db = u8::try_from(index).ok().filter(|db| usize::from(*db) < DATABASES);
     ctx.session.db =
         db.ok_or_else(|| Fault::wrong(format!("DB index is out of range: expected 0 to {}", DATABASES - 1)))?;

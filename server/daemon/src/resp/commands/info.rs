@@ -44,7 +44,8 @@ fn server(ctx: &CommandContext<'_>, _: &mut Keyspace, text: &mut String) -> std:
     let now = ctx.shared.engine.now();
     let up = now.since(ctx.shared.clients.since).get() / 1_000_000;
     write!(text, "redis_version:{REDIS_VERSION}\r\ntollgate_version:{}\r\n", env!("CARGO_PKG_VERSION"))?;
-    write!(text, "redis_mode:standalone\r\nos:{} {}\r\n", std::env::consts::OS, std::env::consts::ARCH)?;
+    let mode = ctx.shared.mode();
+    write!(text, "redis_mode:{mode}\r\nos:{} {}\r\n", std::env::consts::OS, std::env::consts::ARCH)?;
     write!(text, "arch_bits:{}\r\nprocess_id:{}\r\n", usize::BITS, std::process::id())?;
     write!(text, "tcp_port:{}\r\nserver_time_usec:{}\r\n", ctx.session.local.port(), ctx.shared.engine.wall().get())?;
     write!(text, "uptime_in_seconds:{up}\r\nuptime_in_days:{}\r\n", up / 86_400)
@@ -83,8 +84,8 @@ fn replication(_: &CommandContext<'_>, _: &mut Keyspace, text: &mut String) -> s
     text.write_str("role:master\r\nconnected_slaves:0\r\n")
 }
 
-fn cluster(_: &CommandContext<'_>, _: &mut Keyspace, text: &mut String) -> std::fmt::Result {
-    text.write_str("cluster_enabled:0\r\n")
+fn cluster(ctx: &CommandContext<'_>, _: &mut Keyspace, text: &mut String) -> std::fmt::Result {
+    write!(text, "cluster_enabled:{}\r\n", u8::from(ctx.shared.cluster.is_some()))
 }
 
 /// Writes the number of keys of each database that has some. How many of them expire is not counted.

@@ -6,17 +6,20 @@
 //! | `tg.rs`, `options.rs` | Tollgate's own commands, and their options |
 //! | `explanation.rs` | a decision in words |
 //! | `keys.rs`, `expire.rs` | plain keys: GET, SET, INCR, EXPIRE, SCAN, … |
-//! | `dialects.rs` | the conventions of other limiters: FCALL, CL.THROTTLE |
+//! | `dialects.rs`, `dialect_watch.rs` | the conventions of other limiters: FCALL, CL.THROTTLE; what operators see of them |
 //! | `native.rs`, `compact.rs` | Tollgate's own functions and scripts, and the policies their clients send |
 //! | `scripts.rs`, `functions.rs`, `script_registry.rs` | EVAL, SCRIPT, FUNCTION, and the scripts and libraries known |
 //! | `hello.rs`, `client.rs` | the state of a connection: HELLO, AUTH, SELECT, RESET; CLIENT, PING, MULTI, … |
-//! | `server.rs`, `info.rs`, `config.rs` | the state of the server: TIME, ROLE, CLUSTER; INFO; CONFIG GET |
+//! | `server.rs`, `info.rs`, `config.rs` | the state of the server: TIME, ROLE; INFO; CONFIG GET |
+//! | `cluster.rs` | the server as a cluster of one node: CLUSTER, READONLY |
 //! | `command.rs`, `docs.rs` | the commands themselves: COMMAND, and their documentation |
 
 mod client;
+mod cluster;
 mod command;
 mod compact;
 mod config;
+mod dialect_watch;
 mod dialects;
 mod docs;
 mod expire;
@@ -270,7 +273,7 @@ pub(crate) fn ask_now(
         HomeRequest::Dialect(call) => {
             // The keys are not locked again, since the caller holds them.
             let Some(keys) = keys else { return false };
-            dialects::write_reply(keys.decide_call(call), out);
+            dialects::decide_now(shared, call, Some(keys), out);
         }
         HomeRequest::Question(..) | HomeRequest::Reset(_) => {
             let mut context = Context::from_waker(Waker::noop());
@@ -283,16 +286,7 @@ pub(crate) fn ask_now(
 /// Asks the home and writes the reply.
 pub(crate) async fn ask(shared: &ServerState, request: &HomeRequest, out: &mut RespWriter) {
     match request {
-        HomeRequest::Dialect(call) => {
-            let span = shared.engine.trace(|| None);
-            dialects::ask(shared, call, out).await;
-            if let Some(mut span) = span {
-                span.name(call.dialect.name);
-                let key = call.keys.first().map(|key| shared.engine.key_hash(key)).unwrap_or_default();
-                span.set("tollgate.key_hash", key.as_str());
-                shared.engine.end_trace(span);
-            }
-        }
+        HomeRequest::Dialect(call) => dialects::ask(shared, call, out).await,
         HomeRequest::Question(question, form) => answer(shared, question, None, *form, out).await,
         HomeRequest::Reset(reset) => {
             let (question, by) = &**reset;

@@ -1,8 +1,8 @@
 //! Every command: its name, number of arguments, scope and handler.
 
 use super::{
-    Args, CommandContext, HomeRequest, client, command, config, dialects, expire, functions, hello, info, keys,
-    scripts, server, tg,
+    Args, CommandContext, HomeRequest, client, cluster, command, config, dialects, expire, functions, hello, info,
+    keys, scripts, server, tg,
 };
 use crate::access::Scope;
 use CommandHandler::{AskHome, Exec, Inspect, OnKeys, Plain};
@@ -198,7 +198,10 @@ pub(crate) static COMMANDS: &[RespCommand] = &[
         ..line("COMMAND", -1, "COMMAND [COUNT|DOCS|INFO|LIST|GETKEYS [word …]]", None, NONE, Plain(command::all))
     },
     parts("CONFIG", "CONFIG GET pattern [pattern …]", config::PARTS),
-    parts("CLUSTER", "CLUSTER INFO|SLOTS|SHARDS|NODES|MYID", server::CLUSTER),
+    parts("CLUSTER", "CLUSTER INFO|SLOTS|SHARDS|NODES|MYID|KEYSLOT [key]", cluster::PARTS),
+    line("READONLY", 1, "READONLY", None, NONE, Plain(cluster::accept)),
+    line("READWRITE", 1, "READWRITE", None, NONE, Plain(cluster::accept)),
+    line("ASKING", 1, "ASKING", None, NONE, Plain(cluster::accept)),
     line("INFO", -1, "INFO [section …]", Some(Scope::Read), NONE, Inspect(info::info)),
     line("ROLE", 1, "ROLE", Some(Scope::Read), NONE, Plain(server::role)),
     line("PING", -1, "PING [text]", None, NONE, Plain(client::ping)),

@@ -9,6 +9,7 @@
 //! | `random.rs` | random calls of every dialect agree with the kernel, which forgets nothing |
 //! | `scripts.rs` | EVALSHA, NOSCRIPT, EVAL; FUNCTION; our own functions |
 //! | `cap.rs` | what happens when there is no memory left |
+//! | `seen.rs` | decisions by dialect in the metrics |
 //! | `store.rs` | with Redis as the store |
 //! | `differential.rs` | random commands answered as redis-server answers them |
 
@@ -19,5 +20,6 @@ mod differential;
 mod plain;
 mod random;
 mod scripts;
+mod seen;
 mod store;
 mod support;

@@ -8,7 +8,10 @@ use tollgate_redis::{Packaging, Redis};
 use crate::keys::support::KeysTestServer;
 
 /// A store whose tasks run in a thread of their own, until the sender goes.
-fn open(url: String, packaging: Packaging) -> (Redis, tokio::sync::oneshot::Sender<()>, std::thread::JoinHandle<()>) {
+pub(crate) fn open(
+    url: String,
+    packaging: Packaging,
+) -> (Redis, tokio::sync::oneshot::Sender<()>, std::thread::JoinHandle<()>) {
     let (ready, opened) = std::sync::mpsc::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let thread = std::thread::spawn(move || {

@@ -125,6 +125,33 @@ fn a_request_is_a_span_with_its_policy_and_a_hash_for_its_key() {
 }
 
 #[test]
+fn a_call_of_another_limiter_is_a_span_also_in_a_transaction() {
+    let (addr, came) = collector();
+    let server = start(addr, 1);
+    let mut client = Client::connect(1, server.resp_addr().unwrap());
+    let call: &[&str] = &["FCALL", "sliding_window", "1", "secret:42", "60000", "1"];
+    assert_eq!(client.ask(call), ":0");
+    for (words, line) in [(&["MULTI"][..], "+OK"), (call, "+QUEUED"), (&["EXEC"], "*1")] {
+        assert_eq!(client.ask(words), line);
+    }
+    assert_eq!(client.line(), ":1");
+    assert_eq!(client.ask(&["SET", "text", "x"]), "+OK");
+    assert!(client.ask(&["FCALL", "sliding_window", "1", "text", "60000", "1"]).starts_with("-WRONGTYPE"));
+    let spans = spans(server, &came, 3);
+    let told: Vec<HashMap<&str, String>> = spans.iter().map(attributes).collect();
+    for (place, allowed) in [Some("true"), Some("false"), None].into_iter().enumerate() {
+        assert_eq!(
+            (spans[place].name.as_str(), told[place]["tollgate.dialect"].as_str()),
+            ("sliding_window", "sliding_window")
+        );
+        assert_eq!(told[place].get("tollgate.allowed").map(String::as_str), allowed);
+    }
+    assert_eq!(told[0]["tollgate.key_hash"], told[1]["tollgate.key_hash"]);
+    assert_eq!(spans[2].status.as_ref().unwrap().message, "WRONGTYPE");
+    assert!(!format!("{spans:?}").contains("secret"), "a key is told: {spans:?}");
+}
+
+#[test]
 fn a_pipeline_is_one_span_and_so_many_requests_have_one() {
     let (addr, came) = collector();
     let server = start(addr, 3);

@@ -8,7 +8,7 @@ use tollgate_random::Rng;
 use crate::stock::wire::{ConnectionEnd, Reply, ask, command, start};
 
 /// Whether our reply is the other: the same, an error that says more, or a greeting of another server.
-fn agrees(ours: &Reply, theirs: &Reply) -> bool {
+pub(crate) fn agrees(ours: &Reply, theirs: &Reply) -> bool {
     match (ours, theirs) {
         (Reply::Error(ours), Reply::Error(theirs)) => ours.starts_with(theirs.trim_end()),
         (Reply::Many(sign, ours), Reply::Many(their_sign, theirs))
@@ -62,6 +62,7 @@ const BOTH: &[&str] = &[
     "CONFIG", "CONFIG NOPE", "CONFIG GET", "CONFIG GET save", "config get appendonly", "CONFIG GET APPENDONL[Y]", "CONFIG GET databases nope",
     "CONFIG GET data[ab]ases", "CONFIG GET nope",
     "CLUSTER", "CLUSTER NOPE", "CLUSTER INFO", "CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "CLUSTER MYID", "CLUSTER INFO x",
+    "CLUSTER KEYSLOT a", "READONLY", "READWRITE", "ASKING", "READONLY x",
     "COMMAND NOPE", "COMMAND COUNT x", "COMMAND DOCS nope", "COMMAND INFO nope nope", "COMMAND GETKEYS NOPE a",
     "COMMAND GETKEYS PING x", "COMMAND GETKEYS", "COMMAND LIST x", "COMMAND LIST FILTERBY x y", "COMMAND LIST FILTERBY MODULE x",
     "INFO nope", "INFO cluster",

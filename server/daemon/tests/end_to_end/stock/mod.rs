@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `commands.rs` | what stock clients say when they connect |
 //! | `frames.rs` | frames at the edge of the protocol, and mistakes in it |
+//! | `cluster.rs` | the server in cluster mode |
 //! | `wire.rs` | raw connections |
 
+mod cluster;
 mod commands;
 mod frames;
 mod wire;
