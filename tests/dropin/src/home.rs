@@ -11,8 +11,6 @@ use crate::serve::TollgateProcess;
 
 /// Whether `serve --store` answers clients of other conventions; until it does, its homes are not run.
 const STORE_ANSWERS_CLIENTS: bool = false;
-/// Whether `serve --cluster` answers clients in cluster mode; until it does, its home is not run.
-const CLUSTER_ANSWERS_CLIENTS: bool = false;
 
 /// A kind of home, as clients see it.
 pub(crate) struct HomeKind {
@@ -104,7 +102,6 @@ impl HomeKind {
     pub(crate) fn is_ready(&self) -> bool {
         match self.parts {
             Parts::TollgateOverRedis | Parts::TollgateOverCluster => STORE_ANSWERS_CLIENTS,
-            Parts::Tollgate(["--cluster"]) => CLUSTER_ANSWERS_CLIENTS,
             Parts::Redis | Parts::RedisCluster | Parts::Tollgate(_) => true,
         }
     }
