@@ -77,13 +77,16 @@ impl Algorithm for Sliding {
                     GRAIN_EXAMPLE,
                 ));
             }
-            if grain > Micros::new(1) {
+            let is_coarse = grain > Micros::new(1);
+            if is_coarse {
                 // A window touches one cell more than it has, and a cell that has just left is still in the log.
                 sliding.grain = grain;
                 sliding.entries = count.min(period.get() / grain.get() + 2);
             }
-            if sliding.entries > MAX_ENTRIES {
-                let expected = format!("a grain of at least {}", Micros::new(period.get().div_ceil(MAX_ENTRIES - 2)));
+            // A grain of 1us is none, and is not printed.
+            if sliding.entries > MAX_ENTRIES || (count > MAX_ENTRIES && !is_coarse) {
+                let least = Micros::new(period.get().div_ceil(MAX_ENTRIES - 2).max(2));
+                let expected = format!("a grain of at least {least}");
                 return Err(LimitError::new(LimitField::Option("grain"), expected, GRAIN_EXAMPLE));
             }
         } else if count > MAX_ENTRIES {

@@ -12,7 +12,7 @@ const START: u64 = 1_700_000_000_000_000;
 const TEXTS: [&str; 16] = [
     "5/s",
     "100/min grain=1s",
-    "2M/ms grain=1us",
+    "2M/ms grain=2us",
     "10/s gcra burst=20",
     "7/3s gcra",
     "1000/h fixed align=clock",

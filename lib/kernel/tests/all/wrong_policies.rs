@@ -169,6 +169,8 @@ const WRONG: &[(&str, &str)] = &[
      r#"column 1: expected at most 1_000_000 for sliding without a grain (add grain=PERIOD, or use gcra), found "2M"; for example "5M/h grain=1s""#),
     ("2M/h grain=1us",
      r#"column 12: expected a grain of at least 3.601ms, found "1us"; for example "5M/h grain=1s""#),
+    ("2M/ms grain=1us",
+     r#"column 13: expected a grain of at least 2us, found "1us"; for example "5M/h grain=1s""#),
     ("100/min grain=2min",
      r#"column 15: expected a grain from 1us up to the period, found "2min"; for example "5M/h grain=1s""#),
     ("100/min grain=0us",

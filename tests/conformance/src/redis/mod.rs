@@ -19,7 +19,7 @@ mod value;
 mod wire;
 
 pub use calls::play_dialects;
-pub use faults::{FAULTS, Fault, is_found};
+pub use faults::{FAULTS, Fault, NO_FAULT, is_found};
 pub use home::RedisHome;
 pub(crate) use home::decision;
 pub use trace::{Difference, Trace, TraceFigures, play};

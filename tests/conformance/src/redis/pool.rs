@@ -26,6 +26,16 @@ pub(super) fn policy(random: &mut Rng, name: &str) -> Policy {
     }
 }
 
+/// The same with a limit that has a name, which texts of others can have too.
+pub(super) fn with_named_limit(random: &mut Rng, name: &str) -> Policy {
+    loop {
+        let policy = policy(random, name);
+        if policy.limits().iter().any(|limit| limit.given_name().is_some()) {
+            return policy;
+        }
+    }
+}
+
 /// A policy whose log grows long.
 pub(super) fn long(random: &mut Rng, name: &str) -> Policy {
     let count = random.within(70, 900);

@@ -82,6 +82,11 @@ pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<TraceFigures
         let mut run = Run::new(&mut wire, served, seed);
         if trace.fault.is_some() {
             run.parties = &PARTIES[1..2];
+            // Others ask in more episodes than by chance, and under more names of limits: some faults show by that alone.
+            if episode % 2 == 0 {
+                (run.changes, run.is_attacked) = (true, true);
+                run.policies = NAMES.iter().map(|name| pool::with_named_limit(&mut run.random, name)).collect();
+            }
         }
         if let Err(what) = run.episode() {
             let asked = run.asked.split_off(run.asked.len().saturating_sub(12));

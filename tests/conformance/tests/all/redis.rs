@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use redis::Value;
-use tollgate_conformance::redis::{FAULTS, Target, Trace, is_found, play, play_dialects};
+use tollgate_conformance::redis::{FAULTS, NO_FAULT, Target, Trace, is_found, play, play_dialects};
 use tollgate_conformance::{Adapter, home, play as play_vectors};
 use tollgate_dialects::DIALECTS;
 use tollgate_kernel::{Cost, KeyState, Micros, Mode, Policy, Request, Timestamp};
@@ -50,6 +50,7 @@ fn dialects_agree_on_random_calls() {
 
 #[test]
 fn faults_in_a_twin_are_found() {
+    assert!(NO_FAULT.iter().all(|nothing| !is_found(nothing, &Target::Own).unwrap()), "a difference without a fault");
     let missed: Vec<&str> =
         FAULTS.iter().filter(|fault| !is_found(fault, &Target::Own).unwrap()).map(|fault| fault.what).collect();
     assert!(missed.is_empty(), "{missed:?}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollgate_kernel::{KeyState, Limit, Micros, Policy};
 
-use super::{KEYS, NAMES, Party, READABLE, Run, pool};
+use super::{KEYS, NAMES, PARTIES, Party, READABLE, Run, pool};
 use crate::home::Refusal;
 
 /// More texts than a key has places for.
@@ -50,7 +50,8 @@ impl Run<'_> {
         let never = "9007199254740991";
         let cost = self.random.pick(&["0", "1", "5", never]);
         let mode = self.random.pick(&["binary", "nary", "uniform"]);
-        let (call, args): (&str, Vec<&str>) = match self.random.below(7) {
+        let chosen = self.random.below(7);
+        let (call, args): (&str, Vec<&str>) = match chosen {
             0 => ("tollgate_peek", vec!["COST", cost, "MODE", mode, "FULL"]),
             1 => ("tollgate", vec!["COST", "0", "MODE", mode, "FULL"]),
             2 => ("tollgate_refund", vec!["0", &now]),
@@ -66,10 +67,24 @@ impl Run<'_> {
         self.say(format!("somebody: {call} {text} {:?} {key} {args:?}", NAMES[place]));
         self.under(text, place, |run| {
             for party in run.parties.iter().copied() {
+                let before = run.stored_value(party, place, key)?;
                 run.let_in(party, call, place, key, &args)?;
+                // All but the last charge nothing, and so write nothing.
+                if chosen < 6 && before.is_some() && run.stored_value(party, place, key)? != before {
+                    return Err(Refusal::new(format!("{party:?}: {call}, which charges nothing, wrote the key")));
+                }
             }
             Ok(())
         })
+    }
+
+    /// The bytes at a key and the time it expires at, if a party in Redis keeps them for a while.
+    fn stored_value(&mut self, party: Party, place: usize, key: u64) -> Result<Option<[redis::Value; 2]>, Refusal> {
+        let Some(index) = PARTIES[..READABLE].iter().position(|other| *other == party) else { return Ok(None) };
+        let name = self.key(index, place, key);
+        let mut ask = |command| self.wire.ask(redis::cmd(command).arg(&name));
+        let lasts = matches!(ask("PTTL")?, redis::Value::Int(left) if left > A_WHILE.get() as i64 / 1_000);
+        if lasts { Ok(Some([ask("DUMP")?, ask("PEXPIRETIME")?])) } else { Ok(None) }
     }
 
     /// More texts than the key has places for, then what the key decides; after that the key is forgotten.
