@@ -81,24 +81,25 @@ impl fmt::Display for ConnectionFailure {
     }
 }
 
-/// Opens a connection to `node`; behind sentinels, to the master that they name.
+/// Opens a connection to a database of `node`; behind sentinels, to the master that they name.
 pub(crate) async fn open(
     settings: &RedisSettings,
     node: &RedisNode,
+    db: u8,
 ) -> Result<Arc<RedisConnection>, ConnectionFailure> {
     let within = settings.connect;
     let opening = async {
         match &settings.url.deployment {
             RedisDeployment::Sentinel(master) => {
                 let node = master_of(settings, master).await?;
-                Ok(reach(settings, &node, login(settings)).await?)
+                Ok(reach(settings, &node, login(settings, db)).await?)
             }
             RedisDeployment::One if settings.url.tollgate => {
                 let connection = reach(settings, node, anonymous()).await?;
                 show_token(settings, &connection).await?;
                 Ok(connection)
             }
-            RedisDeployment::One | RedisDeployment::Cluster => Ok(reach(settings, node, login(settings)).await?),
+            RedisDeployment::One | RedisDeployment::Cluster => Ok(reach(settings, node, login(settings, db)).await?),
         }
     };
     match timeout(within, opening).await {
@@ -129,9 +130,9 @@ async fn show_token(settings: &RedisSettings, connection: &RedisConnection) -> R
     }
 }
 
-fn login(settings: &RedisSettings) -> RedisConnectionInfo {
+fn login(settings: &RedisSettings, db: u8) -> RedisConnectionInfo {
     let url = &settings.url;
-    let mut info = anonymous().set_db(url.db);
+    let mut info = anonymous().set_db(if db == 0 { url.db } else { db.into() });
     if let Some(user) = &url.user {
         info = info.set_username(user);
     }

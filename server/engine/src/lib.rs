@@ -7,6 +7,7 @@
 //! | `policies/` | policies by name and by text, and their rules beside the limits |
 //! | `rule.rs` | the rule that decided a key |
 //! | `home.rs` | the embedded store, or another one |
+//! | `store/` | another store: keys and dialects of callers there, and what stands in for it |
 //! | `persist/`, `upkeep.rs` | persistence across restarts; the thread that writes snapshots |
 //! | `counts/` | decisions counted by policy and limit |
 //! | `alerts/` | keys that come near their limits |
@@ -24,6 +25,7 @@ pub mod persist;
 mod policies;
 mod question;
 mod rule;
+mod store;
 mod upkeep;
 pub mod usage;
 
@@ -34,4 +36,5 @@ pub use ops::{Collector, Ops, OpsError};
 pub use policies::{EnginePolicy, Flips, GenerationError, PolicyGeneration, PolicyRegistry};
 pub use question::{DetailLevel, EngineAnswer, EngineCheck, EngineQuestion, EngineVerdict, QuestionPart};
 pub use rule::DecidingRule;
+pub use store::{StoreHome, StoreKeySettings};
 pub use upkeep::Upkeep;

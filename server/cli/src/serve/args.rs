@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tollgate_daemon::{Fsync, LogFormat, OnFullDisk, Scopes, ScriptAlias};
-use tollgate_kernel::Policy;
+use tollgate_kernel::{OnError, Policy};
 
 use super::values::{self, Bind};
 use crate::server::AuthorityArgs;
@@ -125,6 +125,14 @@ pub(crate) struct ServeArgs {
     /// How many servers use the store: while it is away, each decides by one Nth of every limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) instances: Option<u16>,
+
+    /// Keys of the store that callers reach beside those of limiters: all that begin with PREFIX; repeatable
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) store_keys: Vec<String>,
+
+    /// What decides a call of another limiter's convention (FCALL, EVALSHA, CL.THROTTLE) while the store is away
+    #[arg(long, value_name = "local|deny|allow", value_parser = values::on_error, default_value = "local")]
+    pub(crate) store_on_error: OnError,
 
     #[command(flatten)]
     pub(crate) authority: AuthorityArgs,

@@ -1,17 +1,11 @@
 //! The calling conventions of other limiters: `FCALL name numkeys key… arg…` and CL.THROTTLE.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-use tollgate_dialects::{Action, DIALECTS, Dialect, DialectReply, Wording};
-use tollgate_engine::Engine;
-use tollgate_kernel::StoreError;
-use tollgate_redis::{CustomScript, Output};
+use tollgate_dialects::{Action, Dialect, DialectReply, Output, Wording};
 
 use super::{CommandContext, HomeRequest, functions, may_reset_key, native};
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
-use tollgate_keyspace::{DialectCall, Fault, FaultCode};
+use tollgate_keyspace::{DialectCall, Fault};
 
 /// The keys and arguments of a call.
 pub(super) struct CallArgs<'a> {
@@ -110,55 +104,9 @@ pub(super) async fn ask(shared: &ServerState, call: &DialectCall, out: &mut Resp
     if shared.engine.answers_at_once() {
         return write_reply(shared.engine.decide_call(call), out);
     }
-    match run_in_store(&shared.engine, call).await {
+    match shared.engine.ask_call(call).await {
         Ok(output) => write_output(&output, out),
         Err(fault) => out.fault(&fault),
-    }
-}
-
-/// Runs the script of a dialect in the store that holds the keys.
-async fn run_in_store(engine: &Engine, call: &DialectCall) -> Result<Output, Fault> {
-    static SCRIPTS: LazyLock<HashMap<&'static str, CustomScript>> = LazyLock::new(|| {
-        let script = |dialect: &Dialect| {
-            Some((dialect.name, CustomScript::new(tollgate_redis::lua::dialect_script(dialect.name)?.text)))
-        };
-        DIALECTS.iter().filter_map(script).collect()
-    });
-    if call.db != 0 {
-        return Err(Fault::wrong("expected SELECT 0: the keys are in the store's database, which its URL names"));
-    }
-    let script = SCRIPTS.get(call.dialect.name).ok_or_else(|| {
-        Fault::wrong("CL.THROTTLE is decided in this server alone, and its store is elsewhere; TG.CHECK key \"30/min gcra burst=16\" does the same")
-    })?;
-    match engine.run_script(script, &call.keys, &call.args).await {
-        Ok(output) => Ok(reword(output, call.wording)),
-        Err(StoreError::Refused(line)) => Err(refusal(line)),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Converts the error of a script, which has its code in front.
-fn refusal(line: String) -> Fault {
-    match line.split_once(' ') {
-        Some(("ERR", text)) => Fault::wrong(text),
-        Some(("WRONGTYPE", text)) => Fault::new(FaultCode::WrongType, text),
-        _ => Fault::wrong(line),
-    }
-}
-
-/// Rewords the reply: Tollgate's script uses the words of the dialect's document, and clients of a published script
-/// expect those of that script.
-fn reword(output: Output, wording: Wording) -> Output {
-    match output {
-        Output::List(mut parts) if wording == Wording::Script => {
-            if let Some(Output::Text(word)) = parts.first_mut()
-                && word == b"block"
-            {
-                *word = b"deny".to_vec();
-            }
-            Output::List(parts)
-        }
-        other => other,
     }
 }
 

@@ -112,8 +112,9 @@ pub(super) fn reset(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
 pub(super) fn select(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
     let index = number(ctx.args.at(1)).ok_or_else(|| Fault::wrong("value is not an integer or out of range"))?;
     let db = u8::try_from(index).ok().filter(|db| usize::from(*db) < DATABASES);
-    ctx.session.db =
-        db.ok_or_else(|| Fault::wrong(format!("DB index is out of range: expected 0 to {}", DATABASES - 1)))?;
+    let db = db.ok_or_else(|| Fault::wrong(format!("DB index is out of range: expected 0 to {}", DATABASES - 1)))?;
+    ctx.shared.engine.check_database(db)?;
+    ctx.session.db = db;
     ctx.shared.clients.update(ctx.session, ctx.out.protocol);
     ctx.out.simple("OK");
     Ok(())

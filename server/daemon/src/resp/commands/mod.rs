@@ -6,6 +6,7 @@
 //! | `tg.rs`, `options.rs` | Tollgate's own commands, and their options |
 //! | `explanation.rs` | a decision in words |
 //! | `keys.rs`, `expire.rs` | plain keys: GET, SET, INCR, EXPIRE, SCAN, … |
+//! | `on_keys.rs` | how these are run where the keys are, and audited |
 //! | `dialects.rs` | the conventions of other limiters: FCALL, CL.THROTTLE |
 //! | `native.rs`, `compact.rs` | Tollgate's own functions and scripts, and the policies their clients send |
 //! | `scripts.rs`, `functions.rs`, `script_registry.rs` | EVAL, SCRIPT, FUNCTION, and the scripts and libraries known |
@@ -26,6 +27,7 @@ mod hello;
 mod info;
 mod keys;
 mod native;
+pub(crate) mod on_keys;
 mod options;
 mod script_registry;
 mod scripts;
@@ -48,10 +50,10 @@ use crate::shared::ServerState;
 use crate::spans;
 pub use script_registry::ScriptAlias;
 pub(crate) use script_registry::{ScriptRegistry, ScriptView};
-pub(crate) use table::{CommandHandler, RespCommand, find};
+pub(crate) use table::{CommandHandler, KeyHandler, RespCommand, find};
 pub(crate) use tg::parse_check;
 use tollgate_engine::{DetailLevel, EngineAnswer, EngineQuestion, LockedKeys};
-use tollgate_keyspace::{DialectCall, Keyspace};
+use tollgate_keyspace::DialectCall;
 use tollgate_keyspace::{Fault, FaultCode};
 use tollgate_telemetry::audit::{AuditAction, AuditActor, AuditEvent, AuditOutcome};
 
@@ -202,9 +204,9 @@ pub(crate) fn run_now(
 ) -> Option<HomeRequest> {
     let done = match (&command.handler, keys) {
         (CommandHandler::Plain(run), _) => run(ctx),
-        (CommandHandler::OnKeys(_), _) if !ctx.shared.engine.answers_at_once() => Err(keys_in_store(command)),
-        (CommandHandler::OnKeys(run) | CommandHandler::Inspect(run), Some(keys)) => keys.run(|keys| run(ctx, keys)),
-        (CommandHandler::OnKeys(run) | CommandHandler::Inspect(run), None) => {
+        (CommandHandler::OnKeys(handler), keys) => on_keys::run(ctx, handler, keys),
+        (CommandHandler::Inspect(run), Some(keys)) => keys.run(|keys| run(ctx, keys)),
+        (CommandHandler::Inspect(run), None) => {
             let shared = ctx.shared;
             shared.engine.on_keys(|keys| run(ctx, keys))
         }
@@ -219,16 +221,6 @@ pub(crate) fn run_now(
         ctx.out.fault(&fault);
     }
     None
-}
-
-/// Checks that a connection may delete or shorten what a key holds: deleting the state of a limiter resets it. Plain
-/// keys belong to their callers, whose applications count and expire them.
-fn may_forget(ctx: &CommandContext<'_>, keys: &Keyspace, key: &[u8]) -> Result<(), Fault> {
-    if !keys.is_limiter(ctx.session.db, key, ctx.shared.engine.times()) {
-        return Ok(());
-    }
-    let name = ctx.args.at(0).to_ascii_uppercase();
-    may_reset_key(ctx, key, &tollgate_keyspace::shown(&name))
 }
 
 /// Checks that a connection may reset the key of a limiter, and records that it did, or was refused, in the audit log.
@@ -248,12 +240,6 @@ fn may_reset(session: &Session) -> Result<(), Fault> {
 /// Checks that a connection may refund.
 fn may_refund(session: &Session) -> Result<(), Fault> {
     if session.scopes.has(Scope::Refund) { Ok(()) } else { Err(missing_scope(Scope::Refund.name(), session)) }
-}
-
-/// Returns the error of a command on plain keys, which are in the store.
-fn keys_in_store(command: &RespCommand) -> Fault {
-    let name = command.name;
-    Fault::wrong(format!("{name}: the keys are in the store that this server was started with (--store); ask it there"))
 }
 
 /// Asks a home that answers at once, with the keys held if the request touches them; returns whether it was asked.

@@ -9,13 +9,14 @@
 //! | `random.rs` | random calls of every dialect agree with the kernel, which forgets nothing |
 //! | `scripts.rs` | EVALSHA, NOSCRIPT, EVAL; FUNCTION; our own functions |
 //! | `cap.rs` | what happens when there is no memory left |
-//! | `store.rs` | with Redis as the store |
+//! | `store.rs`, `in_store.rs` | with Redis as the store: dialects; plain keys beside those of an application |
 //! | `differential.rs` | random commands answered as redis-server answers them |
 
 mod api;
 mod cap;
 mod dialects;
 mod differential;
+mod in_store;
 mod plain;
 mod random;
 mod scripts;
