@@ -2,10 +2,12 @@
 
 use tollgate_dialects::{Action, Dialect, DialectReply, Output, Wording};
 
-use super::{CommandContext, HomeRequest, functions, may_reset_key, native};
+use super::forward::forward;
+use super::{CommandContext, HomeRequest, may_reset_key, native};
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
 use tollgate_keyspace::{DialectCall, Fault};
+use tollgate_redis::ForwardedCommand;
 
 /// The keys and arguments of a call.
 pub(super) struct CallArgs<'a> {
@@ -37,8 +39,12 @@ pub(super) fn fcall_ro(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Faul
 }
 
 fn call(ctx: &mut CommandContext<'_>, reads_only: bool) -> Result<HomeRequest, Fault> {
-    let function = functions::find(ctx)?;
     let args = CallArgs::parse(ctx, "Bad number of keys provided")?;
+    let Some(function) = ctx.shared.scripts.function(ctx.args.at(1)) else {
+        let command = if reads_only { ForwardedCommand::FcallRo } else { ForwardedCommand::Fcall };
+        let fault = Fault::wrong("Function not found");
+        return Ok(HomeRequest::Forward(Box::new(forward(ctx, command, &args.keys, fault)?)));
+    };
     function.ask(ctx, &args, reads_only)
 }
 

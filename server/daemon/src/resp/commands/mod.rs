@@ -10,6 +10,7 @@
 //! | `dialects.rs` | the conventions of other limiters: FCALL, CL.THROTTLE |
 //! | `native.rs`, `compact.rs` | Tollgate's own functions and scripts, and the policies their clients send |
 //! | `scripts.rs`, `functions.rs`, `script_registry.rs` | EVAL, SCRIPT, FUNCTION, and the scripts and libraries known |
+//! | `forward.rs` | scripts and functions that are not known, for a store to run |
 //! | `hello.rs`, `client.rs` | the state of a connection: HELLO, AUTH, SELECT, RESET; CLIENT, PING, MULTI, … |
 //! | `server.rs`, `info.rs`, `config.rs` | the state of the server: TIME, ROLE, CLUSTER; INFO; CONFIG GET |
 //! | `command.rs`, `docs.rs` | the commands themselves: COMMAND, and their documentation |
@@ -22,6 +23,7 @@ mod dialects;
 mod docs;
 mod expire;
 mod explanation;
+mod forward;
 mod functions;
 mod hello;
 mod info;
@@ -48,6 +50,7 @@ use crate::resp::session::Session;
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
 use crate::spans;
+use forward::ForwardRequest;
 pub use script_registry::ScriptAlias;
 pub(crate) use script_registry::{ScriptRegistry, ScriptView};
 pub(crate) use table::{CommandHandler, KeyHandler, RespCommand, find};
@@ -108,6 +111,8 @@ pub(crate) enum HomeRequest {
     Reset(Box<(EngineQuestion, AuditActor)>),
     /// A call of a dialect.
     Dialect(Box<DialectCall>),
+    /// A script or function that the store is to run.
+    Forward(Box<ForwardRequest>),
 }
 
 impl HomeRequest {
@@ -117,6 +122,7 @@ impl HomeRequest {
             Self::Question(question, _) => Some(question.limits()),
             Self::Reset(reset) => Some(reset.0.limits()),
             Self::Dialect(_) => None,
+            Self::Forward(_) => Some(0),
         }
     }
 }
@@ -216,6 +222,11 @@ pub(crate) fn run_now(
             Ok(request) => return Some(request),
             Err(fault) => Err(fault),
         },
+        (CommandHandler::MayAsk(ask), _) => match ask(ctx) {
+            Ok(None) => Ok(()),
+            Ok(request) => return request,
+            Err(fault) => Err(fault),
+        },
     };
     if let Err(fault) = done {
         ctx.out.fault(&fault);
@@ -258,6 +269,8 @@ pub(crate) fn ask_now(
             let Some(keys) = keys else { return false };
             dialects::write_reply(keys.decide_call(call), out);
         }
+        // Only a store runs them.
+        HomeRequest::Forward(_) => return false,
         HomeRequest::Question(..) | HomeRequest::Reset(_) => {
             let mut context = Context::from_waker(Waker::noop());
             return pin!(ask(shared, request, out)).poll(&mut context).is_ready();
@@ -279,6 +292,7 @@ pub(crate) async fn ask(shared: &ServerState, request: &HomeRequest, out: &mut R
                 shared.engine.end_trace(span);
             }
         }
+        HomeRequest::Forward(request) => Box::pin(forward::ask(shared, request, out)).await,
         HomeRequest::Question(question, form) => answer(shared, question, None, *form, out).await,
         HomeRequest::Reset(reset) => {
             let (question, by) = &**reset;

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::access::Scope;
 use crate::resp::writer::RespWriter;
-use CommandHandler::{AskHome, Exec, Inspect, OnKeys, Plain};
+use CommandHandler::{AskHome, Exec, Inspect, MayAsk, OnKeys, Plain};
 use tollgate_keyspace::{Fault, KeyCommand, KeyReply, Keyspace, shown};
 
 /// A command.
@@ -37,6 +37,8 @@ pub(crate) enum CommandHandler {
     Inspect(fn(&mut CommandContext<'_>, &mut Keyspace) -> Result<(), Fault>),
     /// Asks the home.
     AskHome(fn(&mut CommandContext<'_>) -> Result<HomeRequest, Fault>),
+    /// Answers, or asks the home where it cannot.
+    MayAsk(fn(&mut CommandContext<'_>) -> Result<Option<HomeRequest>, Fault>),
     /// The connection itself runs the queued commands.
     Exec,
 }
@@ -60,7 +62,7 @@ impl RespCommand {
         match self.handler {
             OnKeys(_) | Inspect(_) => true,
             AskHome(_) => !self.name.starts_with("TG."),
-            Plain(_) | Exec => false,
+            Plain(_) | MayAsk(_) | Exec => false,
         }
     }
 
@@ -185,14 +187,14 @@ pub(crate) static COMMANDS: &[RespCommand] = &[
     line("EVAL_RO", -3, "EVAL_RO script numkeys key… arg…", CHECK, NONE, AskHome(scripts::eval_ro)),
     line("EVALSHA", -3, "EVALSHA sha1 numkeys key… arg…", CHECK, NONE, AskHome(scripts::evalsha)),
     line("EVALSHA_RO", -3, "EVALSHA_RO sha1 numkeys key… arg…", CHECK, NONE, AskHome(scripts::evalsha_ro)),
-    line("SCRIPT", -2, "SCRIPT LOAD text | EXISTS sha1… | FLUSH", CHECK, NONE, Plain(scripts::script)),
+    line("SCRIPT", -2, "SCRIPT LOAD text | EXISTS sha1… | FLUSH", CHECK, NONE, MayAsk(scripts::script)),
     line(
         "FUNCTION",
         -2,
         "FUNCTION LOAD [REPLACE] text | LIST [LIBRARYNAME pattern] [WITHCODE] | DELETE library | FLUSH",
         CHECK,
         NONE,
-        Plain(functions::function),
+        MayAsk(functions::function),
     ),
     line("TFUNCTION", -2, "TFUNCTION LOAD [REPLACE] text | LIST", CHECK, NONE, Plain(functions::triggers)),
     line("HELLO", -1, "HELLO [2|3 [AUTH name token] [SETNAME name]]", None, NONE, Plain(hello::hello)),
