@@ -85,7 +85,7 @@ impl Redis {
         let call = RedisCall::forwarded(command.name(), keys, args).in_database(db);
         match self.inner.dispatcher.dispatch(call).await {
             Ok(value) => Ok(reply(&value)),
-            Err(StoreError::Refused(line)) => Ok(ForwardedReply::Error(line)),
+            Err(StoreError::Refused(line)) => Ok(ForwardedReply::Error(with_code(line))),
             Err(error) => Err(error),
         }
     }
@@ -113,6 +113,12 @@ impl Redis {
     }
 }
 
+/// Returns an error line with a code in front: an error of this store has none.
+fn with_code(line: String) -> String {
+    let code = line.split(' ').next().unwrap_or_default();
+    if !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_uppercase()) { line } else { format!("ERR {line}") }
+}
+
 fn reply(value: &Value) -> ForwardedReply {
     match value {
         Value::Int(number) => ForwardedReply::Integer(*number),
@@ -123,5 +129,21 @@ fn reply(value: &Value) -> ForwardedReply {
         Value::Array(values) => ForwardedReply::List(values.iter().map(reply).collect()),
         // The connection speaks RESP2, which has no other types.
         _ => ForwardedReply::Nil,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_a_code() {
+        for (line, expected) in [
+            ("NOSCRIPT No matching script.", "NOSCRIPT No matching script."),
+            ("expected redis+cluster:// for a node", "ERR expected redis+cluster:// for a node"),
+            ("", "ERR "),
+        ] {
+            assert_eq!(with_code(line.to_owned()), expected);
+        }
     }
 }

@@ -68,6 +68,7 @@ impl Redis {
             RedisDeployment::Cluster => {
                 refused("SELECT is not allowed in cluster mode: use database 0, or a store that is one Redis")
             }
+            _ if url.tollgate => refused("expected SELECT 0: behind a Tollgate server there is one database"),
             _ if url.db != 0 => {
                 refused("expected SELECT 0: the URL of the store names a database; leave it out to use 0 to 15")
             }

@@ -192,7 +192,7 @@ local commands = {
     if call('HLEN', keys[1]) > MOST_FIELDS then
       refuse('ERR expected at most 1024 fields')
     end
-    bound_fields(keys[1], kinds[1], call('HKEYS', keys[1]))
+    bound_fields(keys[1], kinds[1], call('hkeys', keys[1]))
     return call('HGETALL', keys[1])
   end },
   -- The type of each key that a caller reaches.

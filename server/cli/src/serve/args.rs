@@ -17,6 +17,7 @@ Examples:
   tollgate serve --policy login=\"5/min, 20/h\" --memory 1G
   tollgate serve --config tollgate.yaml
   tollgate serve --store redis://127.0.0.1:6379 --instances 4
+  tollgate serve --store redis://127.0.0.1:6379 --store-keys session:
   tollgate serve --resp 7000 --http off
   tollgate token --scopes check,read --name billing --file tokens
   tollgate serve --resp 0.0.0.0 --http 0.0.0.0 --tokens tokens \\
@@ -118,7 +119,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", value_parser = values::bind)]
     pub(crate) http: Vec<Bind>,
 
-    /// Decide in this Redis or Valkey: redis://, rediss://, redis+cluster:// or redis+sentinel://
+    /// Decide and keep keys in this Redis or Valkey: redis://, rediss://, redis+cluster:// or redis+sentinel://
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
 

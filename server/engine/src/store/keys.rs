@@ -53,7 +53,10 @@ impl StoreHome {
     /// Runs a command on all keys that a caller reaches.
     async fn run_on_all(&self, db: u8, guard: &KeyGuard, command: &KeyCommand<'_>) -> Result<KeyReply, Fault> {
         match command {
-            KeyCommand::Scan(scan) => self.scan(db, guard, scan).await,
+            KeyCommand::Scan(scan) => {
+                let (next, keys) = self.scan(db, guard, scan).await?;
+                Ok(KeyReply::Page(next, keys))
+            }
             KeyCommand::List(pattern) => {
                 let mut bytes = 0;
                 let keys = self.listed(db, guard, *pattern, || too_many_keys("found more")).await?;
@@ -74,7 +77,7 @@ impl StoreHome {
         }
     }
 
-    async fn scan(&self, db: u8, guard: &KeyGuard, scan: &ScanOptions<'_>) -> Result<KeyReply, Fault> {
+    async fn scan(&self, db: u8, guard: &KeyGuard, scan: &ScanOptions<'_>) -> Result<(u64, Vec<Vec<u8>>), Fault> {
         let (next, found) = self.redis.page(db, guard, scan.cursor, scan.count).await?;
         let (mut keys, mut steps) = (Vec::new(), 0);
         for (key, kind) in found {
@@ -88,7 +91,7 @@ impl StoreHome {
                 keys.push(key);
             }
         }
-        Ok(KeyReply::Page(next, keys))
+        Ok((next, keys))
     }
 
     /// Returns all keys that a caller reaches and that match, if the database has not too many to examine.
@@ -107,7 +110,7 @@ impl StoreHome {
         // The store may return a key twice.
         let mut keys = HashSet::new();
         loop {
-            let KeyReply::Page(next, found) = self.scan(db, guard, &scan).await? else { return Err(too_many()) };
+            let (next, found) = self.scan(db, guard, &scan).await?;
             keys.extend(found);
             scan.cursor = next;
             if next == 0 {

@@ -81,11 +81,11 @@ fn tell(ctx: &mut CommandContext<'_>, handler: &KeyHandler, command: &KeyCommand
         Err((fault, true)) => AuditOutcome::Refused(&fault.text),
         Err((fault, false)) => AuditOutcome::Failed(&fault.text),
     };
-    let (name, db) = (ctx.args.at(0).to_ascii_uppercase(), ctx.session.db);
+    let db = ctx.session.db;
     if matches!(command, KeyCommand::Flush) {
         audit(ctx.shared, ctx.session, AuditAction::Flush, ("", None), outcome, &format!("database {db}"));
     } else if !limiters.is_empty() {
-        let detail = format!("{} in database {db}", shown(&name));
+        let detail = format!("{} in database {db}", shown(&ctx.args.at(0).to_ascii_uppercase()));
         let record =
             |key: &Vec<u8>| audit(ctx.shared, ctx.session, AuditAction::Reset, ("", Some(key)), outcome, &detail);
         limiters.iter().for_each(record);

@@ -126,6 +126,26 @@ fn keys_of_limiters_and_of_allowed_prefixes_are_as_on_the_embedded_store() {
 }
 
 #[test]
+fn a_long_log_is_the_state_of_a_limiter_too() {
+    let redis = Server::start().unwrap();
+    let mut there = redis.connection().unwrap();
+    let (_store, mut server) = server(redis.url(), &[], Scopes::FREE);
+    let mut fill = |server: &mut KeysTestServer| {
+        (0..300).for_each(|_| assert_eq!(server.ask("FCALL sliding_window 1 long 60000 1000"), ":0"));
+        // Redis holds it in pieces.
+        assert_eq!(redis::cmd("TYPE").arg("long").query::<String>(&mut there).unwrap(), "hash");
+    };
+    fill(&mut server);
+    server.expect(&[("TYPE long", "+string"), ("EXISTS long", ":1"), ("DBSIZE", ":1"), ("KEYS *", "*1 $4 long")]);
+    for command in ["GET long", "HGETALL long", "HLEN long", "HGET long h", "INCR long"] {
+        assert!(server.ask(command).starts_with("-WRONGTYPE "), "{command}");
+    }
+    server.expect(&[("DEL long", ":1"), ("EXISTS long", ":0")]);
+    fill(&mut server);
+    server.expect(&[("FLUSHDB", "+OK"), ("EXISTS long", ":0")]);
+}
+
+#[test]
 fn what_a_limiter_counted_is_taken_with_the_scope_reset_alone() {
     let redis = Server::start().unwrap();
     let (_store, mut server) = server(redis.url(), &["k"], Scopes::FREE_OVER_HTTP);
