@@ -92,14 +92,16 @@ pub(crate) async fn open(
         match &settings.url.deployment {
             RedisDeployment::Sentinel(master) => {
                 let node = master_of(settings, master).await?;
-                Ok(reach(settings, &node, login(settings, db)).await?)
+                selected(settings, reach(settings, &node, login(settings)).await?, db).await
             }
             RedisDeployment::One if settings.url.tollgate => {
                 let connection = reach(settings, node, anonymous()).await?;
                 show_token(settings, &connection).await?;
                 Ok(connection)
             }
-            RedisDeployment::One | RedisDeployment::Cluster => Ok(reach(settings, node, login(settings, db)).await?),
+            RedisDeployment::One | RedisDeployment::Cluster => {
+                selected(settings, reach(settings, node, login(settings)).await?, db).await
+            }
         }
     };
     match timeout(within, opening).await {
@@ -130,9 +132,26 @@ async fn show_token(settings: &RedisSettings, connection: &RedisConnection) -> R
     }
 }
 
-fn login(settings: &RedisSettings, db: u8) -> RedisConnectionInfo {
+/// Selects a database beside that of the URL. A server that has fewer answers with an error, and is not away for it.
+async fn selected(
+    settings: &RedisSettings,
+    connection: RedisConnection,
+    db: u8,
+) -> Result<RedisConnection, ConnectionFailure> {
+    if db == 0 {
+        return Ok(connection);
+    }
+    let mut question = Pipeline::with_capacity(1);
+    question.cmd("SELECT").arg(db);
+    match connection.send(&question, settings.connect).await?.first() {
+        Some(Value::ServerError(error)) => Err(ConnectionFailure::Refused(words(error))),
+        _ => Ok(connection),
+    }
+}
+
+fn login(settings: &RedisSettings) -> RedisConnectionInfo {
     let url = &settings.url;
-    let mut info = anonymous().set_db(if db == 0 { url.db } else { db.into() });
+    let mut info = anonymous().set_db(url.db);
     if let Some(user) = &url.user {
         info = info.set_username(user);
     }

@@ -4,6 +4,7 @@
 use redis::{Pipeline, Value};
 use tollgate_kernel::StoreError;
 
+use crate::connect::ConnectionFailure;
 use crate::keys::KeyGuard;
 use crate::link::Link;
 use crate::store::Redis;
@@ -103,7 +104,8 @@ impl Redis {
         };
         let answers = match answer {
             Ok(Ok(Ok(answers))) => answers,
-            Ok(Ok(Err(failure))) => return Err(failed(failure.to_string())),
+            Ok(Ok(Err(ConnectionFailure::Refused(why)))) => return Err(StoreError::Refused(why)),
+            Ok(Ok(Err(ConnectionFailure::Away(why)))) => return Err(failed(why)),
             Ok(Err(_)) => return Err(failed("the runtime of the store has ended".into())),
             Err(_) => return Err(failed(format!("{}: no answer in time", link.core.node))),
         };

@@ -12,7 +12,7 @@ use tollgate_keyspace::{
 };
 use tollgate_redis::{GuardedCommand, GuardedReply, KeyGuard};
 
-use super::{StoreHome, fault_of};
+use super::{StoreHome, fault_of, fault_of_error};
 
 /// The keys that are examined before others have a turn.
 const PAGE: usize = 1_000;
@@ -46,7 +46,7 @@ impl StoreHome {
         let guarded: Vec<GuardedCommand> = commands.iter().filter_map(guarded).collect();
         match self.redis.run_on_keys(db, guard, guarded).await {
             Ok(replies) => commands.iter().zip(replies).map(|(command, reply)| outcome(command, reply)).collect(),
-            Err(error) => failed(error.into()),
+            Err(error) => failed(fault_of_error(error)),
         }
     }
 
@@ -78,7 +78,7 @@ impl StoreHome {
     }
 
     async fn scan(&self, db: u8, guard: &KeyGuard, scan: &ScanOptions<'_>) -> Result<(u64, Vec<Vec<u8>>), Fault> {
-        let (next, found) = self.redis.page(db, guard, scan.cursor, scan.count).await?;
+        let (next, found) = self.redis.page(db, guard, scan.cursor, scan.count).await.map_err(fault_of_error)?;
         let (mut keys, mut steps) = (Vec::new(), 0);
         for (key, kind) in found {
             if steps > MAX_STEPS {
@@ -102,7 +102,7 @@ impl StoreHome {
         pattern: Option<&[u8]>,
         too_many: impl Fn() -> Fault,
     ) -> Result<Vec<Vec<u8>>, Fault> {
-        let all = self.redis.key_count(db).await?;
+        let all = self.redis.key_count(db).await.map_err(fault_of_error)?;
         if all > MAX_LISTED as u64 {
             return Err(too_many());
         }
@@ -128,7 +128,7 @@ impl StoreHome {
         let mut cursor = 0;
         loop {
             cursor = self.redis.delete_page(db, guard, cursor).await.map_err(|error| {
-                let fault = Fault::from(error);
+                let fault = fault_of_error(error);
                 Fault { text: format!("stopped before all keys were deleted, so repeat it: {}", fault.text), ..fault }
             })?;
             if cursor == 0 {

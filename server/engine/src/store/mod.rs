@@ -10,7 +10,7 @@ mod keys;
 
 use std::sync::Arc;
 
-use tollgate_kernel::OnError;
+use tollgate_kernel::{OnError, StoreError};
 use tollgate_keyspace::{Fault, FaultCode};
 use tollgate_redis::{KeyGuard, Redis};
 
@@ -52,6 +52,14 @@ impl StoreHome {
 impl From<Redis> for StoreHome {
     fn from(redis: Redis) -> Self {
         Self::new(redis, StoreKeySettings::default())
+    }
+}
+
+/// Converts an error of the store, whose own words have their code in front.
+fn fault_of_error(error: StoreError) -> Fault {
+    match error {
+        StoreError::Refused(line) => fault_of(&line),
+        error => error.into(),
     }
 }
 

@@ -197,6 +197,21 @@ fn databases_are_apart_on_one_redis() {
 }
 
 #[test]
+fn a_redis_with_fewer_databases_is_not_away_for_it() {
+    let redis = tollgate_kit::Builder::default().option("--databases", "2").start().unwrap();
+    let (store, mut server) = server(redis.url(), &["k"], Scopes::FREE);
+    server.expect(&[("SELECT 1", "+OK"), ("SET k one", "+OK"), ("SELECT 2", "+OK")]);
+    for _ in 0..30 {
+        for command in ["GET k", "SCAN 0", "DBSIZE", "FCALL fixed_window 1 f 5 60"] {
+            let reply = server.ask(command);
+            assert!(reply.starts_with("-ERR DB index is out of range"), "{command}: {reply}");
+        }
+    }
+    assert_eq!(store.store().stats().open_breakers, 0);
+    server.expect(&[("SELECT 1", "+OK"), ("GET k", "$3 one")]);
+}
+
+#[test]
 fn over_a_url_with_a_database_there_is_that_one() {
     let redis = Server::start().unwrap();
     let (_store, mut server) = server(format!("{}3", redis.url()), &["k"], Scopes::FREE);
