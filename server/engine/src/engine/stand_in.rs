@@ -6,12 +6,12 @@ use tollgate_kernel::{Request, Source, StoreError};
 use tollgate_keyspace::{DialectCall, Fault};
 
 use super::Engine;
-use crate::store::{StoreHome, check_key, fault_of};
+use crate::store::{StoreHome, check_keys, fault_of};
 
 impl Engine {
     /// Decides a call of a dialect in a store, or by what stands in for it.
     pub(crate) async fn ask_store(&self, store: &StoreHome, call: &DialectCall) -> Result<Output, Fault> {
-        call.keys.iter().try_for_each(|key| check_key(key))?;
+        check_keys(call)?;
         let is_reset = *call.call.action() == Action::Reset;
         if is_reset {
             // What was counted here while the store did not answer goes too.

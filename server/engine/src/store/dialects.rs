@@ -45,14 +45,17 @@ fn open(call: &DialectCall, request: &Request, t: Timestamp) -> Decision {
     Decision { charged: units, ..Decision::open(call.call.policy(), units, t) }
 }
 
-/// Checks the key of a call. The states of policies are not for callers to add to.
-pub(crate) fn check_key(key: &[u8]) -> Result<(), Fault> {
-    check_name(key)?;
-    if key.starts_with(OF_POLICIES) {
-        let expected = "a key that does not begin with tg:{, where policies keep their states";
-        return Err(Fault::expected("key", expected, key));
+/// Checks the keys of a call, and the name that its namespace makes of one. The states of policies are not for callers
+/// to add to.
+pub(crate) fn check_keys(call: &DialectCall) -> Result<(), Fault> {
+    let expected =
+        "a key that does not begin with tg:{, where policies keep their states, and a namespace other than tg";
+    call.keys.iter().try_for_each(|key| check_name(key))?;
+    let mut names = call.keys.iter().map(Vec::as_slice).chain([call.call.state_key()]);
+    match names.find(|name| name.starts_with(OF_POLICIES)) {
+        Some(name) => Err(Fault::expected("key", expected, name)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Rewords the reply: Tollgate's script uses the words of the dialect's document, and clients of a published script

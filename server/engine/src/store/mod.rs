@@ -14,7 +14,7 @@ use tollgate_kernel::{OnError, StoreError};
 use tollgate_keyspace::{Fault, FaultCode};
 use tollgate_redis::{KeyGuard, Redis};
 
-pub(crate) use dialects::check_key;
+pub(crate) use dialects::check_keys;
 
 /// The names under which policies keep their states in a store.
 const OF_POLICIES: &[u8] = b"tg:{";

@@ -166,6 +166,9 @@ fn what_a_limiter_counted_is_taken_with_the_scope_reset_alone() {
     }
     let reply = server.ask(&format!("FCALL fixed_window 1 {state} 5 60"));
     assert!(reply.contains("does not begin with tg:{"), "{reply}");
+    // Nor does a namespace make such a name.
+    let reply = server.ask("FCALL slot_window 1 user 1 tg [[1,5,1]] 1700000040 0");
+    assert!(reply.contains("a namespace other than tg"), "{reply}");
     assert!(server.ask("TG.PEEK user 5/min NAME login").starts_with("*6 :1 :1 :4 "));
     server.expect(&[("DEL k", ":1"), ("EXISTS k", ":0")]);
 }
