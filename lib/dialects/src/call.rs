@@ -110,6 +110,12 @@ impl ParsedCall {
         Self { usage_key: Some(key), ..self }
     }
 
+    /// Returns the same call, decided under another policy with the same limits in number and kind.
+    #[must_use]
+    pub fn under(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
     /// Returns the same call, replying in another wording.
     #[must_use]
     pub fn speaking(mut self, wording: Wording) -> Self {

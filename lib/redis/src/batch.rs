@@ -172,6 +172,8 @@ fn deliver_answers(core: &LinkCore, jobs: Vec<Job>, answers: Vec<Value>, deliver
                 }
                 answer(job, Err(CallFailure::Server(error)));
             }
+            // The caller of a forwarded command learns what was missing, and loads it.
+            Some(Value::ServerError(error)) if job.call.is_forwarded() => answer(job, Err(CallFailure::Server(error))),
             Some(Value::ServerError(error)) => {
                 job.call.mark_refused();
                 if is_missing(&error) || (job.call.function().is_some() && turns_to_scripts(core, &error)) {

@@ -15,6 +15,10 @@ pub(crate) struct RedisCall {
     /// Empty for a command, whose keys are among its arguments.
     pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) args: Vec<CallArg>,
+    /// The database; 0 for the one that the URL names.
+    pub(crate) db: u8,
+    /// Whether the code is part of this project: an error then means that nothing was changed.
+    is_ours: bool,
     /// Whether the call may have been sent and has not been refused since. See [`RedisCall::mark_sent`].
     sent: AtomicBool,
 }
@@ -24,8 +28,10 @@ pub(crate) struct RedisCall {
 pub(crate) enum CallCode {
     /// A script, and the name of the equivalent function, if there is one.
     Lua(Option<&'static str>, Arc<LuaScript>),
-    /// A command that the server itself provides.
+    /// A command that a Tollgate server provides.
     Command(&'static str),
+    /// A command of a caller, passed on as it is; its keys are among its arguments too.
+    Forwarded(&'static str),
 }
 
 /// An argument.
@@ -52,19 +58,38 @@ impl RedisCall {
         keys: Vec<Vec<u8>>,
         args: Vec<CallArg>,
     ) -> Self {
-        Self { code: CallCode::Lua(function, script), keys, args, sent: AtomicBool::new(false) }
+        Self::of(CallCode::Lua(function, script), keys, args, function.is_some())
+    }
+
+    fn of(code: CallCode, keys: Vec<Vec<u8>>, args: Vec<CallArg>, is_ours: bool) -> Self {
+        Self { code, keys, args, db: 0, is_ours, sent: AtomicBool::new(false) }
+    }
+
+    /// Creates a call of a script of this project for which there is no function.
+    pub(crate) fn of_script(script: Arc<LuaScript>, keys: Vec<Vec<u8>>, args: Vec<CallArg>) -> Self {
+        Self::of(CallCode::Lua(None, script), keys, args, true)
+    }
+
+    /// Creates a call of a command of a caller. `keys` say where it is sent.
+    pub(crate) fn forwarded(name: &'static str, keys: Vec<Vec<u8>>, args: Vec<CallArg>) -> Self {
+        Self::of(CallCode::Forwarded(name), keys, args, false)
+    }
+
+    /// Returns the same call in a database.
+    pub(crate) fn in_database(self, db: u8) -> Self {
+        Self { db, ..self }
     }
 
     /// Creates a call of a command.
     pub(crate) fn of_command(name: &'static str, args: Vec<CallArg>) -> Self {
-        Self { code: CallCode::Command(name), keys: Vec::new(), args, sent: AtomicBool::new(false) }
+        Self::of(CallCode::Command(name), Vec::new(), args, true)
     }
 
     /// Returns the name of the function that the call executes, if there is one.
     pub(crate) fn function(&self) -> Option<&'static str> {
         match self.code {
             CallCode::Lua(function, _) => function,
-            CallCode::Command(_) => None,
+            CallCode::Command(_) | CallCode::Forwarded(_) => None,
         }
     }
 
@@ -72,9 +97,13 @@ impl RedisCall {
         matches!(self.code, CallCode::Command(_))
     }
 
+    pub(crate) fn is_forwarded(&self) -> bool {
+        matches!(self.code, CallCode::Forwarded(_))
+    }
+
     /// Returns whether the code is part of this project: an error then means that nothing was changed.
     pub(crate) fn is_ours(&self) -> bool {
-        self.is_command() || self.function().is_some()
+        self.is_ours
     }
 
     /// Marks the call as about to be sent. The sender calls this before it checks whether the receiver is closed,
@@ -98,7 +127,7 @@ impl RedisCall {
     pub(crate) fn command(&self, form: LuaForm) -> Cmd {
         let mut command = Cmd::new();
         match (&self.code, form) {
-            (CallCode::Command(name), _) => command.arg(*name),
+            (CallCode::Command(name) | CallCode::Forwarded(name), _) => command.arg(*name),
             (CallCode::Lua(..), LuaForm::Function(name)) => command.arg("FCALL").arg(name).arg(self.keys.len()),
             (CallCode::Lua(_, script), LuaForm::Sha) => {
                 command.arg("EVALSHA").arg(script.sha.as_str()).arg(self.keys.len())
@@ -107,7 +136,7 @@ impl RedisCall {
                 command.arg("EVAL").arg(script.text.as_str()).arg(self.keys.len())
             }
         };
-        for key in &self.keys {
+        for key in self.keys.iter().filter(|_| !self.is_forwarded()) {
             command.arg(key.as_slice());
         }
         for arg in &self.args {

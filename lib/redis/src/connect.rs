@@ -81,24 +81,27 @@ impl fmt::Display for ConnectionFailure {
     }
 }
 
-/// Opens a connection to `node`; behind sentinels, to the master that they name.
+/// Opens a connection to a database of `node`; behind sentinels, to the master that they name.
 pub(crate) async fn open(
     settings: &RedisSettings,
     node: &RedisNode,
+    db: u8,
 ) -> Result<Arc<RedisConnection>, ConnectionFailure> {
     let within = settings.connect;
     let opening = async {
         match &settings.url.deployment {
             RedisDeployment::Sentinel(master) => {
                 let node = master_of(settings, master).await?;
-                Ok(reach(settings, &node, login(settings)).await?)
+                selected(settings, reach(settings, &node, login(settings)).await?, db).await
             }
             RedisDeployment::One if settings.url.tollgate => {
                 let connection = reach(settings, node, anonymous()).await?;
                 show_token(settings, &connection).await?;
                 Ok(connection)
             }
-            RedisDeployment::One | RedisDeployment::Cluster => Ok(reach(settings, node, login(settings)).await?),
+            RedisDeployment::One | RedisDeployment::Cluster => {
+                selected(settings, reach(settings, node, login(settings)).await?, db).await
+            }
         }
     };
     match timeout(within, opening).await {
@@ -126,6 +129,23 @@ async fn show_token(settings: &RedisSettings, connection: &RedisConnection) -> R
         }
         Some(Value::ServerError(error)) => Err(ConnectionFailure::Away(words(error))),
         _ => Ok(()),
+    }
+}
+
+/// Selects a database beside that of the URL. A server that has fewer answers with an error, and is not away for it.
+async fn selected(
+    settings: &RedisSettings,
+    connection: RedisConnection,
+    db: u8,
+) -> Result<RedisConnection, ConnectionFailure> {
+    if db == 0 {
+        return Ok(connection);
+    }
+    let mut question = Pipeline::with_capacity(1);
+    question.cmd("SELECT").arg(db);
+    match connection.send(&question, settings.connect).await?.first() {
+        Some(Value::ServerError(error)) => Err(ConnectionFailure::Refused(words(error))),
+        _ => Ok(connection),
     }
 }
 

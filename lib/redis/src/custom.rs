@@ -156,7 +156,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn output(value: &Value) -> Output {
+pub(crate) fn output(value: &Value) -> Output {
     match value {
         Value::Int(number) => Output::Integer(*number),
         Value::BulkString(bytes) => Output::Text(bytes.clone()),

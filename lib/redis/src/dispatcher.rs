@@ -66,7 +66,7 @@ impl CallDispatcher {
         answers
     }
 
-    fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.context.settings.deadline
     }
 
@@ -81,7 +81,7 @@ impl CallDispatcher {
         if self.router.breaker().is_some_and(|breaker| breaker.is_open()) {
             return Err(self.away("no node of the cluster answers".into(), true));
         }
-        match self.within(deadline, self.router.link(slot)).await {
+        match self.within(deadline, self.router.link(slot, call.db)).await {
             Ok(Some(link)) if link.core.breaker.is_open() => {
                 Err(away(format!("{} does not answer, and is probed", link.core.node), true))
             }
@@ -178,6 +178,9 @@ impl CallDispatcher {
             ErrorVerdict::Wait | ErrorVerdict::Elsewhere => {
                 sent.link.failed();
                 Err(self.away(words(&error), ours))
+            }
+            ErrorVerdict::Missing | ErrorVerdict::Unable if sent.call.is_forwarded() => {
+                Err(StoreError::Refused(words(&error)))
             }
             ErrorVerdict::Wrong if sent.call.is_command() && is_unknown_command(&error) => {
                 let hint = "expected a Tollgate server; name a Redis or Valkey redis://";

@@ -15,11 +15,14 @@
 //! | `commands.rs` | calls of the Tollgate server's own commands, for `tollgate://` |
 //! | `dispatcher.rs` | one call from request to answer, within the deadline |
 //! | `verdict.rs` | what an error of the server means: which calls are sent again, and which never are |
-//! | `router.rs`, `topology.rs`, `slot.rs` | which server a key belongs to |
+//! | `router.rs`, `topology.rs`, `slot.rs`, `databases.rs` | which server a key belongs to, and which database |
 //! | `link.rs`, `batch.rs`, `connect.rs`, `breaker.rs` | the link to one server: queue, pipelines, connection, probe |
 //! | `standin.rs`, `scaled.rs` | decisions of this process while the server does not answer |
 //! | `lua/` | the Lua that decides inside Redis: the twins assembled into scripts and into a function library |
 //! | `custom.rs` | the user's own scripts |
+//! | `dialect.rs` | calls of dialects on keys of their callers |
+//! | `keys.rs`, `pages.rs` | commands on plain keys, with the check of whose they are; all keys in steps |
+//! | `forward.rs` | scripts and functions of callers, passed on as they are |
 //! | `stats.rs` | the counters of a store |
 
 mod batch;
@@ -30,10 +33,15 @@ mod code;
 mod commands;
 mod connect;
 mod custom;
+mod databases;
+mod dialect;
 mod dispatcher;
 mod error;
+mod forward;
+mod keys;
 mod link;
 pub mod lua;
+mod pages;
 mod prepared;
 mod reply;
 mod router;
@@ -53,6 +61,8 @@ mod verdict;
 pub use builder::RedisBuilder;
 pub use custom::{CustomHeader, CustomReply, CustomScript};
 pub use error::{RedisOpenError, StoreUrlError};
+pub use forward::{ForwardedCommand, ForwardedReply};
+pub use keys::{GuardedCommand, GuardedReply, KeyGuard};
 pub use settings::Packaging;
 pub use slot::{SLOTS, slot, state_key};
 pub use stats::RedisStats;

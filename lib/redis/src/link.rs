@@ -62,6 +62,8 @@ pub(crate) struct Job {
 
 pub(crate) struct LinkCore {
     pub(crate) node: RedisNode,
+    /// The database; 0 for the one that the URL names.
+    db: u8,
     pub(crate) context: Arc<LinkContext>,
     pub(crate) breaker: Breaker,
     state: Mutex<ConnectionState>,
@@ -82,8 +84,14 @@ struct ConnectionState {
 impl Link {
     /// Creates a link to `node` without opening a connection.
     pub(crate) fn new(context: &Arc<LinkContext>, node: RedisNode) -> Self {
+        Self::in_database(context, node, 0)
+    }
+
+    /// Creates a link to a database of `node`; 0 is the one that the URL names.
+    pub(crate) fn in_database(context: &Arc<LinkContext>, node: RedisNode, db: u8) -> Self {
         let core = Arc::new(LinkCore {
             node,
+            db,
             context: context.clone(),
             breaker: Breaker::default(),
             state: Mutex::default(),
@@ -169,7 +177,7 @@ impl LinkCore {
         let until = Instant::now() + jittered(PACE);
         state.connection = None;
         add(&self.context.counters.connections, 1);
-        match open(&self.context.settings, &self.node).await {
+        match open(&self.context.settings, &self.node, self.db).await {
             Ok(connection) => {
                 state.connection = Some(connection.clone());
                 let why = "the connection was lost just after it was opened";

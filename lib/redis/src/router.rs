@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::breaker::Breaker;
+use crate::databases::Databases;
 use crate::link::{Link, LinkContext, jittered};
 use crate::topology::{SlotMap, SlotRange, query_slots};
 use crate::url::{RedisDeployment, RedisNode};
@@ -35,7 +36,7 @@ const MAX_QUERIED: usize = 5;
 /// The links to all servers.
 pub(crate) enum Router {
     /// One server, or the current master behind sentinels.
-    One(Link),
+    One(Box<Databases>),
     Cluster(Arc<Cluster>),
 }
 
@@ -53,7 +54,8 @@ impl Router {
             // A parsed URL has at least one node. Sentinels are queried when a connection is opened.
             RedisDeployment::One | RedisDeployment::Sentinel(_) => {
                 let node = context.settings.url.nodes.first().cloned();
-                Self::One(Link::new(context, node.unwrap_or(RedisNode::Tcp("127.0.0.1".into(), 6379))))
+                let node = node.unwrap_or(RedisNode::Tcp("127.0.0.1".into(), 6379));
+                Self::One(Box::new(Databases::new(context, node)))
             }
         }
     }
@@ -62,10 +64,10 @@ impl Router {
         matches!(self, Self::Cluster(_))
     }
 
-    /// Returns the link for a slot; waits until it is known. The caller must limit the wait.
-    pub(crate) async fn link(&self, slot: u16) -> Option<Link> {
+    /// Returns the link for a slot or a database; waits until it is known. The caller must limit the wait.
+    pub(crate) async fn link(&self, slot: u16, db: u8) -> Option<Link> {
         match self {
-            Self::One(link) => Some(link.clone()),
+            Self::One(databases) => Some(databases.link(db)),
             Self::Cluster(cluster) => cluster.link(slot).await,
         }
     }
@@ -88,7 +90,7 @@ impl Router {
 
     pub(crate) fn links(&self) -> Vec<Link> {
         match self {
-            Self::One(link) => vec![link.clone()],
+            Self::One(databases) => databases.opened(),
             Self::Cluster(cluster) => cluster.map.borrow().links.clone(),
         }
     }

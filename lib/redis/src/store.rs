@@ -8,6 +8,7 @@ use tollgate_kernel::{Cost, Decision, Detail, Policy, Request, StoreError, Times
 
 use crate::builder::RedisBuilder;
 use crate::connect::ConnectionFailure;
+use crate::databases::DATABASES;
 use crate::dispatcher::CallDispatcher;
 use crate::error::RedisOpenError;
 use crate::link::LinkContext;
@@ -17,6 +18,7 @@ use crate::router::Router;
 use crate::settings::{Packaging, RedisSettings};
 use crate::standin::StandIn;
 use crate::stats::{Counters, RedisStats};
+use crate::url::RedisDeployment;
 
 /// The key of calls that only check whether the server permits an operation.
 const UNUSED_KEY: &[u8] = b"tollgate--unused";
@@ -57,6 +59,24 @@ impl Redis {
         self.inner.dispatcher.context.settings.packaging != Packaging::Commands
     }
 
+    /// Checks that a database is reached: 0 is the one that the URL names, and 1 to 15 are beside it on one server.
+    pub fn check_database(&self, db: u8) -> Result<(), StoreError> {
+        let url = &self.inner.dispatcher.context.settings.url;
+        let refused = |text: &str| Err(StoreError::Refused(text.to_owned()));
+        match url.deployment {
+            _ if db == 0 => Ok(()),
+            RedisDeployment::Cluster => {
+                refused("SELECT is not allowed in cluster mode: use database 0, or a store that is one Redis")
+            }
+            _ if url.tollgate => refused("expected SELECT 0: behind a Tollgate server there is one database"),
+            _ if url.db != 0 => {
+                refused("expected SELECT 0: the URL of the store names a database; leave it out to use 0 to 15")
+            }
+            _ if usize::from(db) >= DATABASES => refused("DB index is out of range: expected 0 to 15"),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the fraction of each limit that this process grants by itself while the server does not answer.
     pub fn share(&self) -> f64 {
         self.inner.dispatcher.context.settings.share
@@ -77,7 +97,7 @@ impl Redis {
     pub(crate) async fn reach(&self) -> Result<(), RedisOpenError> {
         let dispatcher = &self.inner.dispatcher;
         let within = dispatcher.context.settings.connect + Duration::from_millis(100);
-        match tokio::time::timeout(within, dispatcher.router.link(0)).await {
+        match tokio::time::timeout(within, dispatcher.router.link(0, 0)).await {
             Ok(Some(_)) => {}
             _ => return Err(RedisOpenError::Away("no node of the cluster reported the slots".into())),
         }

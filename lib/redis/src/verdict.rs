@@ -20,8 +20,9 @@
 //! | `NOAUTH`, `NOPERM`, `WRONGPASS`, also while connecting | no | `StoreError::Refused`: the token is wrong; this is not an outage |
 //! | `UNAVAILABLE`: the store behind it did not answer | unknown | on_error, never sent again |
 //!
-//! Decisions use the policy's "on_error"; reset, refund and custom scripts return
-//! [`StoreError::Away`](tollgate_kernel::StoreError::Away) instead.
+//! Decisions use the policy's "on_error"; reset, refund, custom scripts and commands on plain keys return
+//! [`StoreError::Away`](tollgate_kernel::StoreError::Away) instead. For a command of a caller that is passed on as it is,
+//! every error of the server but `MOVED` and `ASK` is the caller's reply, and nothing is sent again.
 
 use redis::ServerError;
 

@@ -43,8 +43,8 @@ pub use settings::{
     ClusterSettings, ConnectionLimits, HTTP_PORT, MAX_MEMORY, MIN_MEMORY, RESP_PORT, ServerSettings, TlsFiles,
 };
 pub use start_error::StartError;
-pub use tollgate_engine::Collector;
 pub use tollgate_engine::persist::{Fsync, OnFullDisk, PersistMode, PersistSettings};
+pub use tollgate_engine::{Collector, StoreKeySettings};
 pub use tollgate_http::trusted_proxy;
 pub use tollgate_telemetry::audit::AuditFile;
 pub use tollgate_telemetry::log::LogFormat;

@@ -9,8 +9,8 @@ use tollgate_kernel::Policy;
 use tollgate_redis::Redis;
 
 use crate::{ClusterAddress, Scopes, ScriptAlias};
-use tollgate_engine::Collector;
 use tollgate_engine::persist::PersistSettings;
+use tollgate_engine::{Collector, StoreKeySettings};
 use tollgate_telemetry::audit::AuditFile;
 use tollgate_telemetry::log::LogFormat;
 
@@ -47,6 +47,8 @@ pub struct ServerSettings {
     pub buffers: usize,
     /// The store that decides; `None` for the embedded one.
     pub store: Option<Redis>,
+    /// How callers use the keys of that store.
+    pub store_keys: StoreKeySettings,
     /// The number of servers that use the store, if known; the store's own share is set by it. If it is not known and
     /// the store's share is 1, the start logs a warning: each server then admits whole limits while the store is away.
     pub instances: Option<u16>,
@@ -145,6 +147,7 @@ impl Default for ServerSettings {
             keys: tollgate_memory::DEFAULT_CAP,
             buffers: crate::buffers::DEFAULT_BUFFERS,
             store: None,
+            store_keys: StoreKeySettings::default(),
             instances: None,
             data: None,
             policies: Vec::new(),

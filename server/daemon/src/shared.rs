@@ -54,12 +54,20 @@ impl ServerState {
 
     /// Returns the same with the given clock.
     pub(crate) fn for_test_by(clock: impl Fn() -> Box<dyn tollgate_kernel::Clock>) -> Arc<Self> {
+        let memory = tollgate_memory::Memory::with_clock(tollgate_memory::MIN_CAP, clock());
+        Self::for_test_of(tollgate_engine::Home::embedded(memory, clock()), clock)
+    }
+
+    /// Returns the same with another home.
+    pub(crate) fn for_test_on(home: tollgate_engine::Home) -> Arc<Self> {
+        Self::for_test_of(home, || Box::new(tollgate_memory::MonotonicClock::new()))
+    }
+
+    fn for_test_of(home: tollgate_engine::Home, clock: impl Fn() -> Box<dyn tollgate_kernel::Clock>) -> Arc<Self> {
         use crate::access::{FreeAccess, Scopes, Tokens};
-        use tollgate_engine::{Home, RecoveredState};
-        use tollgate_memory::{MIN_CAP, Memory};
+        use tollgate_engine::RecoveredState;
 
         let log = Arc::new(ServerLog::default());
-        let home = Home::embedded(Memory::with_clock(MIN_CAP, clock()), clock());
         let (_, never) = watch::channel(false);
         let keys = tollgate_keyspace::Keyspace::new(1 << 20);
         let metrics = Arc::<Metrics>::default();

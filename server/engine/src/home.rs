@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use tollgate_kernel::{Cost, Decision, Detail, JointDecision, KeyCheck, Policy, Request, Store, StoreError, Timestamp};
-use tollgate_redis::{CustomScript, Output, Redis};
+use tollgate_redis::Redis;
 
 use crate::counts::PolicyOwner;
+
 use crate::persist::{Binding, EmbeddedHome, EmbeddedPolicy, Note, PersistFailure};
+use crate::store::StoreHome;
 use tollgate_keyspace::{DialectCall, Keyspace};
 
 /// A policy as homes know it.
@@ -33,10 +35,15 @@ pub enum Home {
     /// In this process.
     Embedded(EmbeddedHome),
     /// In Redis or Valkey, standalone or a cluster.
-    Redis(Redis),
+    Redis(Arc<StoreHome>),
 }
 
 impl Home {
+    /// Returns a store in Redis, of whose keys callers reach those of limiters alone.
+    pub fn redis(redis: Redis) -> Self {
+        Self::Redis(Arc::new(redis.into()))
+    }
+
     /// Returns the embedded store without persistence.
     pub fn embedded(memory: tollgate_memory::Memory, clock: Box<dyn tollgate_kernel::Clock>) -> Self {
         Self::Embedded(EmbeddedHome::new(memory, clock))
@@ -106,7 +113,7 @@ impl Home {
     pub async fn check(&self, policy: HomePolicy<'_>, key: &[u8], request: &Request) -> Result<Decision, StoreError> {
         match self {
             Self::Embedded(embedded) => embedded.check(policy.prepared()?, key, request),
-            Self::Redis(redis) => redis.check(policy.stored, key, *request).await,
+            Self::Redis(store) => store.redis.check(policy.stored, key, *request).await,
         }
     }
 
@@ -120,8 +127,8 @@ impl Home {
     ) -> Result<(), StoreError> {
         match self {
             Self::Embedded(embedded) => embedded.check_many(policy.prepared()?, keys, request, decisions),
-            Self::Redis(redis) => {
-                *decisions = redis.check_many(policy.stored, keys, *request).await?;
+            Self::Redis(store) => {
+                *decisions = store.redis.check_many(policy.stored, keys, *request).await?;
                 Ok(())
             }
         }
@@ -136,7 +143,7 @@ impl Home {
     ) -> Result<(Decision, Vec<Detail>), StoreError> {
         match self {
             Self::Embedded(embedded) => embedded.check_full(policy.prepared()?, key, request),
-            Self::Redis(redis) => redis.check_full(policy.stored, key, *request).await,
+            Self::Redis(store) => store.redis.check_full(policy.stored, key, *request).await,
         }
     }
 
@@ -144,7 +151,7 @@ impl Home {
     pub async fn reset(&self, policy: HomePolicy<'_>, key: &[u8]) -> Result<(), StoreError> {
         match self {
             Self::Embedded(embedded) => embedded.reset(policy.prepared()?, key),
-            Self::Redis(redis) => redis.reset(policy.stored, key).await,
+            Self::Redis(store) => store.redis.reset(policy.stored, key).await,
         }
     }
 
@@ -158,7 +165,7 @@ impl Home {
     ) -> Result<u64, StoreError> {
         match self {
             Self::Embedded(embedded) => embedded.refund(policy.prepared()?, key, units, at),
-            Self::Redis(redis) => redis.refund(policy.stored, key, units, at).await,
+            Self::Redis(store) => store.redis.refund(policy.stored, key, units, at).await,
         }
     }
 
@@ -169,23 +176,10 @@ impl Home {
                 let prepared = parts.iter().map(|&(policy, key, cost)| Ok((policy.prepared()?, key, cost)));
                 embedded.check_all(&prepared.collect::<Result<Vec<_>, StoreError>>()?)
             }
-            Self::Redis(redis) => {
+            Self::Redis(store) => {
                 let items = parts.iter().map(|&(policy, key, cost)| KeyCheck { policy: policy.stored, key, cost });
-                redis.check_all(&items.collect::<Vec<_>>()).await
+                store.redis.check_all(&items.collect::<Vec<_>>()).await
             }
-        }
-    }
-
-    /// Runs a script in the store in Redis. The embedded store runs none.
-    pub async fn run_script(
-        &self,
-        script: &CustomScript,
-        keys: &[Vec<u8>],
-        args: &[Vec<u8>],
-    ) -> Result<Output, StoreError> {
-        match self {
-            Self::Embedded(_) => Err(StoreError::Refused("expected a store in Redis, which runs scripts".to_owned())),
-            Self::Redis(redis) => redis.run_script(script, keys, args).await,
         }
     }
 }

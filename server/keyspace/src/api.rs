@@ -16,7 +16,7 @@ const MINUTE: u64 = 60_000_000;
 
 /// Returns the name of the data that an increment of this key updates: the part before the last colon is the token, in
 /// braces. Returns `None` for the data itself and for names of another form, which are not counters.
-pub(super) fn data_of(key: &[u8]) -> Option<Vec<u8>> {
+pub fn data_of(key: &[u8]) -> Option<Vec<u8>> {
     let colon = key.iter().rposition(|byte| *byte == b':')?;
     let (token, name) = key.split_at_checked(colon)?;
     let is_token = token.starts_with(b"{api:") && token.contains(&b'}');

@@ -10,6 +10,7 @@
 //! | `entry.rs` | the value of a key, and the bytes it takes |
 //! | `table.rs` | the keys of all databases in the order of a secret hash, and when they expire |
 //! | `plain.rs` | the commands on text: GET, SET, INCR, EXPIRE, DEL, … |
+//! | `command.rs` | these commands as values, for whichever place holds the keys |
 //! | `scan.rs` | SCAN: iterating over all keys in steps |
 //! | `call.rs`, `limiter/` | calls of the dialects, decided on the keys they name |
 //! | `api.rs` | redis-limiter's counters, and the data beside them |
@@ -27,6 +28,7 @@ mod at_the_cap;
 mod bytes;
 mod call;
 mod codec;
+mod command;
 mod entry;
 mod fault;
 mod limiter;
@@ -40,8 +42,13 @@ pub mod wire;
 
 use tollgate_kernel::{Clock, Timestamp};
 
+pub use api::data_of;
 pub use call::DialectCall;
 pub use codec::KeyCursor;
+pub use command::{
+    ExpireCommand, KeyCommand, KeyFailure, KeyOutcome, KeyReply, Lifetime, MAX_LISTED, MAX_LISTED_BYTES, SetCommand,
+    SetLifetime, too_many_bytes, too_many_keys,
+};
 pub use entry::number;
 pub use fault::{Fault, FaultCode, quoted, shown};
 pub use limiter::CallEffect;
@@ -151,7 +158,8 @@ fn wrong_type() -> Fault {
     Fault::new(FaultCode::WrongType, "Operation against a key holding the wrong kind of value")
 }
 
-fn check_name(key: &[u8]) -> Result<(), Fault> {
+/// Checks the length of a key.
+pub fn check_name(key: &[u8]) -> Result<(), Fault> {
     if key.len() <= MAX_NAME {
         return Ok(());
     }

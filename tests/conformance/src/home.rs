@@ -86,6 +86,11 @@ pub static HOMES: &[HomeInfo] = &[
         about: "the Tollgate server and its dialects, over the Redis protocol",
         open: || Ok(Box::new(ServerHome::open()?)),
     },
+    HomeInfo {
+        name: "server-store",
+        about: "the Tollgate server with --store on a redis-server of its own, over the Redis protocol",
+        open: || Ok(Box::new(ServerHome::with_store()?)),
+    },
 ];
 
 /// The home of that name.

@@ -20,6 +20,7 @@ const ANSWERS: &str = include_str!("answers.lua");
 const ENVELOPE: &str = include_str!("envelope.lua");
 const CLOCK: &str = include_str!("clock.lua");
 const COMPILE: &str = include_str!("compile.lua");
+const KEYS: &str = include_str!("keys.lua");
 
 /// The suffix of the functions that this release calls, and of their library. It changes whenever their arguments
 /// or replies change, so that two releases can run side by side.
@@ -154,6 +155,15 @@ pub fn dialect_script(name: &str) -> Option<LuaScript> {
     lua.files.iter().for_each(|file| text += file);
     let _ = writeln!(text, "bind()\nreturn answer({}, KEYS, ARGV)", lua.run);
     Some(LuaScript::new(text))
+}
+
+/// Returns the script that runs commands on plain keys: see `keys.lua`.
+pub(crate) fn keys_script() -> Arc<LuaScript> {
+    static MADE: LazyLock<Arc<LuaScript>> = LazyLock::new(|| {
+        let text = ["-- tollgate: keys\n", BIND, KEYS, "bind()\nreturn on_keys(KEYS, ARGV)\n"].concat();
+        Arc::new(LuaScript::new(text))
+    });
+    Arc::clone(&MADE)
 }
 
 /// Returns a policy in the form that the scripts read fastest: see `compile.lua`.

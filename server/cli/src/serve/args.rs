@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tollgate_daemon::{ClusterAddress, Fsync, LogFormat, OnFullDisk, Scopes, ScriptAlias};
-use tollgate_kernel::Policy;
+use tollgate_kernel::{OnError, Policy};
 
 use super::values::{self, Bind};
 use crate::server::AuthorityArgs;
@@ -17,6 +17,7 @@ Examples:
   tollgate serve --policy login=\"5/min, 20/h\" --memory 1G
   tollgate serve --config tollgate.yaml
   tollgate serve --store redis://127.0.0.1:6379 --instances 4
+  tollgate serve --store redis://127.0.0.1:6379 --store-keys session:
   tollgate serve --resp 7000 --http off
   tollgate token --scopes check,read --name billing --file tokens
   tollgate serve --resp 0.0.0.0 --http 0.0.0.0 --tokens tokens \\
@@ -122,13 +123,21 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
     pub(crate) cluster: Option<Option<ClusterAddress>>,
 
-    /// Decide in this Redis or Valkey: redis://, rediss://, redis+cluster:// or redis+sentinel://
+    /// Decide and keep keys in this Redis or Valkey: redis://, rediss://, redis+cluster:// or redis+sentinel://
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
 
     /// How many servers use the store: while it is away, each decides by one Nth of every limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) instances: Option<u16>,
+
+    /// Keys of the store that callers reach beside those of limiters: all that begin with PREFIX; repeatable
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) store_keys: Vec<String>,
+
+    /// What decides a call of another limiter's convention (FCALL, EVALSHA, CL.THROTTLE) while the store is away
+    #[arg(long, value_name = "local|deny|allow", value_parser = values::on_error, default_value = "local")]
+    pub(crate) store_on_error: OnError,
 
     #[command(flatten)]
     pub(crate) authority: AuthorityArgs,

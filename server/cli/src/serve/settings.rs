@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use tollgate_daemon::{
     AuditFile, ClusterSettings, Collector, HTTP_PORT, PersistMode, PersistSettings, RESP_PORT, ServerSettings,
-    TlsFiles, trusted_proxy,
+    StoreKeySettings, TlsFiles, trusted_proxy,
 };
 use tollgate_redis::Redis;
 
@@ -40,6 +40,10 @@ pub(crate) fn of(args: &ServeArgs, store: Option<Redis>) -> Result<ServerSetting
         keys: args.keys,
         buffers: args.buffers,
         store,
+        store_keys: StoreKeySettings {
+            prefixes: args.store_keys.iter().map(|prefix| prefix.clone().into_bytes()).collect(),
+            on_error: args.store_on_error,
+        },
         instances: args.instances,
         data: data(args)?,
         policies: args.policy.clone(),

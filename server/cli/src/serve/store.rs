@@ -14,6 +14,10 @@ const STORE: &str = "TOLLGATE_SERVE_STORE";
 pub(crate) async fn open(args: &ServeArgs) -> Result<Option<(Redis, String)>, CliError> {
     let named = args.store.clone().or_else(|| std::env::var(STORE).ok());
     let Some(url) = named.filter(|url| !url.is_empty()) else {
+        if let Some(prefix) = args.store_keys.first() {
+            let (found, expected) = (prefix.clone(), "a store that has the keys: --store URL");
+            return Err(CliError::Argument { what: "--store-keys", found, expected });
+        }
         return match args.instances {
             None => Ok(None),
             Some(count) => {

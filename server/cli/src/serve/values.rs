@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use tollgate_daemon::{MAX_MEMORY, MIN_BUFFERS, MIN_MEMORY};
-use tollgate_kernel::Policy;
+use tollgate_kernel::{OnError, Policy};
 
 /// An address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,12 @@ pub(crate) fn period(text: &str) -> Result<Duration, String> {
         .map(Duration::from_micros)
         .filter(|span| (Duration::from_secs(1)..=Duration::from_secs(86_400)).contains(span))
         .ok_or_else(|| "expected a time from 1s to 1d, such as 30s or 10min".to_owned())
+}
+
+/// Parses `local`, `deny` or `allow`.
+pub(crate) fn on_error(text: &str) -> Result<OnError, String> {
+    let found = OnError::ALL.into_iter().find(|on_error| on_error.name() == text);
+    found.ok_or_else(|| "expected local, deny or allow".to_owned())
 }
 
 /// Parses `login=5/min, 20/h`.

@@ -22,14 +22,15 @@ token, or in TOLLGATE_TOKEN.
 
 Scopes: check (to decide and look), read (explanations, policies, metrics),
 refund (to give back what was charged), reset (to forget), admin (to
-administrate the server).
+administrate the server), script (to have the store of --store run scripts
+and functions: they reach all that the store's user reaches).
 Exit code: 0 done, 2 error.";
 
 /// What `tollgate token` takes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TokenArgs {
-    /// What it allows, of check, read, refund, reset and admin
+    /// What it allows, of check, read, refund, reset, admin and script
     #[arg(long, value_name = "SCOPES", value_parser = |text: &str| text.parse::<Scopes>())]
     scopes: Scopes,
 

@@ -39,7 +39,7 @@ fn lines_are_added_to_a_file_that_only_its_owner_writes() {
 fn mistakes_are_reported() {
     let error = tollgate(&["token", "--scopes", "check,write", "--name", "a"], b"").failed();
     assert!(
-        error.contains("expected scopes such as check,read out of check, read, refund, reset and admin"),
+        error.contains("expected scopes such as check,read out of check, read, refund, reset, admin and script"),
         "{error}"
     );
     let error = tollgate(&["token", "--scopes", "check", "--name", "two words"], b"").failed();

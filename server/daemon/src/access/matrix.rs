@@ -134,6 +134,33 @@ fn in_a_transaction_every_command_needs_its_scope_too() {
     });
 }
 
+#[test]
+fn scripts_that_are_not_known_are_run_with_the_scope_script_alone_and_only_by_a_store() {
+    run(async {
+        let calls: [&[&str]; 5] = [
+            &["EVAL", "return 1", "0"],
+            &["EVAL_RO", "return 1", "0"],
+            &["SCRIPT", "LOAD", "return 1"],
+            &["FUNCTION", "LOAD", "#!lua name=x"],
+            &["FCALL", "x", "0"],
+        ];
+        let embedded = ServerState::for_test();
+        let redis = tollgate_redis::Redis::builder("redis://127.0.0.1:1").lazy().unwrap();
+        let stored = ServerState::for_test_on(tollgate_engine::Home::redis(redis));
+        for call in calls.map(written) {
+            let said = answer_bytes(&embedded, Scopes::ALL, &call).await;
+            assert!(said.starts_with("-ERR ") && said.contains("with serve --store redis://"), "{said}");
+            for scopes in [Scopes::WITHOUT_SCRIPT, Scopes::FREE] {
+                let said = answer_bytes(&stored, scopes, &call).await;
+                assert!(said.starts_with("-ERR ") && said.contains("with the scope script: tollgate token"), "{said}");
+            }
+            // The store is asked, and is away.
+            let said = answer_bytes(&stored, Scopes::ALL, &call).await;
+            assert!(said.starts_with("-UNAVAILABLE "), "{said}");
+        }
+    });
+}
+
 /// Returns every way to give back three units of `u` under `5/h`: the command, and Tollgate's own function and script,
 /// which its Redis clients call.
 fn refunds(at: &str) -> Vec<Vec<u8>> {

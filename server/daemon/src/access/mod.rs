@@ -41,7 +41,7 @@ use tollgate_telemetry::log::ServerLog;
 pub(crate) enum FreeAccess {
     /// On loopback, what these scopes allow; over HTTP only those of [`Scopes::FREE_OVER_HTTP`].
     Loopback(Scopes),
-    /// Everything, from any address.
+    /// Everything but what is always named, from any address: see [`Scopes::WITHOUT_SCRIPT`].
     Everything,
 }
 
@@ -77,7 +77,7 @@ impl AccessControl {
     pub(crate) fn free(&self, front_end: FrontEnd, local: SocketAddr, peer: SocketAddr) -> Scopes {
         let inside = is_loopback(local.ip()) && is_loopback(peer.ip()) && !self.exposed.contains(&local.port());
         match self.free {
-            FreeAccess::Everything => Scopes::ALL,
+            FreeAccess::Everything => Scopes::WITHOUT_SCRIPT,
             FreeAccess::Loopback(scopes) if inside => match front_end {
                 FrontEnd::Resp => scopes,
                 FrontEnd::Http => scopes.within(Scopes::FREE_OVER_HTTP),
@@ -181,14 +181,14 @@ mod tests {
         let all = FreeAccess::Loopback(Scopes::ALL);
         assert_eq!(free(all, inside.0, inside.1), [Scopes::ALL, Scopes::FREE_OVER_HTTP]);
         assert_eq!(free(all, inside.0, outside), [Scopes::NONE; 2]);
-        assert_eq!(free(FreeAccess::Everything, inside.0, outside), [Scopes::ALL; 2]);
+        assert_eq!(free(FreeAccess::Everything, inside.0, outside), [Scopes::WITHOUT_SCRIPT; 2]);
     }
 
     #[test]
     fn a_token_allows_its_scopes_and_another_nothing() {
         let (access, token, _, lines) = access(FreeAccess::Loopback(Scopes::FREE), &[]);
         let peer = addr("127.0.0.1:5").ip();
-        assert_eq!(access.login(token.text().as_bytes(), peer).map(|login| login.scopes), Ok(Scopes::ALL));
+        assert_eq!(access.login(token.text().as_bytes(), peer).map(|login| login.scopes), Ok(Scopes::WITHOUT_SCRIPT));
         let wrong = [&b""[..], b"tg_", &token.text().as_bytes()[1..]];
         for wrong in wrong {
             let fault = access.login(wrong, peer).unwrap_err();
@@ -251,14 +251,14 @@ mod tests {
             assert_eq!(fault.code, FaultCode::Throttled);
             assert!(fault.text.starts_with("too many failed logins from 2001:db8::/64; try again in "), "{fault}");
             // A known token is not locked out by unknown ones.
-            assert_eq!(scopes(ip), Some(Scopes::ALL));
+            assert_eq!(scopes(ip), Some(Scopes::WITHOUT_SCRIPT));
         }
-        assert_eq!(scopes(other), Some(Scopes::ALL));
+        assert_eq!(scopes(other), Some(Scopes::WITHOUT_SCRIPT));
         clock.advance(Micros::from_secs(1));
-        assert_eq!(scopes(guesser), Some(Scopes::ALL));
+        assert_eq!(scopes(guesser), Some(Scopes::WITHOUT_SCRIPT));
         // A known token may log in without a limit.
         for _ in 0..100 {
-            assert_eq!(scopes(guesser), Some(Scopes::ALL));
+            assert_eq!(scopes(guesser), Some(Scopes::WITHOUT_SCRIPT));
         }
     }
 }

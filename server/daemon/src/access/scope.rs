@@ -19,11 +19,13 @@ pub enum Scope {
     Reset = 4,
     /// To administer the server.
     Admin = 8,
+    /// To pass scripts and functions on to the store, which runs them with the rights of the store's user.
+    Script = 32,
 }
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 5] = [Self::Check, Self::Read, Self::Refund, Self::Reset, Self::Admin];
+    pub const ALL: [Self; 6] = [Self::Check, Self::Read, Self::Refund, Self::Reset, Self::Admin, Self::Script];
 
     /// Returns the name of the scope.
     pub const fn name(self) -> &'static str {
@@ -33,6 +35,7 @@ impl Scope {
             Self::Refund => "refund",
             Self::Reset => "reset",
             Self::Admin => "admin",
+            Self::Script => "script",
         }
     }
 
@@ -50,7 +53,10 @@ impl Scopes {
     /// No scope.
     pub const NONE: Self = Self(0);
     /// All scopes.
-    pub const ALL: Self = Self(31);
+    pub const ALL: Self = Self(63);
+    /// All scopes but `script`: what the token made at the start allows, and what is free where no token is needed. A
+    /// script reaches every key that the store's user does, also those of applications, so that scope is always named.
+    pub const WITHOUT_SCRIPT: Self = Self(31);
     /// The scopes that need no token on loopback over the Redis protocol, unless a server is started with others.
     pub const FREE: Self = Self(Scope::Check as u8 | Scope::Read as u8 | Scope::Reset as u8);
     /// The most scopes that need no token on loopback over HTTP: a page of another site can make a browser send a
@@ -84,7 +90,7 @@ impl Scopes {
     /// Returns how the audit log names a caller without a token where these scopes are free.
     pub(crate) fn who(self) -> CallerIdentity {
         match self {
-            Self::ALL => CallerIdentity::AuthDisabled,
+            Self::WITHOUT_SCRIPT => CallerIdentity::AuthDisabled,
             Self::NONE => CallerIdentity::NoToken,
             _ => CallerIdentity::Loopback,
         }
@@ -120,7 +126,7 @@ pub struct ScopesError;
 
 impl fmt::Display for ScopesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected scopes such as check,read out of check, read, refund, reset and admin")
+        f.write_str("expected scopes such as check,read out of check, read, refund, reset, admin and script")
     }
 }
 

@@ -85,7 +85,7 @@ impl std::error::Error for TokensError {}
 impl Tokens {
     /// Returns one token that allows everything.
     pub(crate) fn single(hash: TokenHash) -> Self {
-        Self(vec![TokenEntry { scopes: Scopes::ALL, hash, name: "made-at-start".into() }])
+        Self(vec![TokenEntry { scopes: Scopes::WITHOUT_SCRIPT, hash, name: "made-at-start".into() }])
     }
 
     /// Reads a file, all of it or nothing.

@@ -15,8 +15,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{timeout, timeout_at};
 
 use super::batch::CheckBatch;
-use super::commands::{self, Args, CommandContext, CommandHandler, HomeRequest};
+use super::commands::{self, Args, CommandContext, CommandHandler, HomeRequest, on_keys};
 use super::decode::{ArgSpan, CommandBounds, RespFrame, decode};
+use super::exec_store;
 use super::session::{MultiQueue, Session};
 use super::writer::RespWriter;
 use crate::buffers::{BufferLease, GIVE_BACK};
@@ -51,7 +52,7 @@ const QUEUE_BYTES: usize = 256 << 10;
 /// The memory that each of them takes in addition to its bytes.
 const QUEUE_EACH: usize = 48;
 /// The most bytes of replies to one EXEC, all of which exist before the first is written.
-const EXEC_BYTES: usize = 1 << 20;
+pub(super) const EXEC_BYTES: usize = 1 << 20;
 
 /// The most limits that one EXEC asks about while it holds the keys, or before it yields.
 const HELD_LIMITS: usize = 512;
@@ -340,6 +341,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return self.exec().await;
         }
         let Self { shared, session, out, .. } = self;
+        if let CommandHandler::OnKeys(handler) = &command.handler
+            && !shared.engine.answers_at_once()
+        {
+            return Box::pin(on_keys::ask(&mut CommandContext { args, session, shared, out }, handler)).await;
+        }
         let request = commands::run_now(command, &mut CommandContext { args, session, shared, out }, None);
         if let Some(request) = request {
             commands::ask(&self.shared, &request, &mut self.out).await;
@@ -378,6 +384,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return self.out.fault(&Fault::new(FaultCode::ExecAbort, text));
         }
         self.out.array(queue.commands.len());
+        if !self.shared.engine.answers_at_once() {
+            let Self { shared, session, out, .. } = self;
+            return Box::pin(exec_store::run(&queue, shared, session, out)).await;
+        }
         let mut exec = ExecProgress { next: 0, keys_until: self.last_on_keys(&queue), limits: 0 };
         loop {
             match self.exec_some(&queue, &mut exec) {
@@ -390,9 +400,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Returns the number of queued commands up to the last that may touch keys of this server.
     fn last_on_keys(&mut self, queue: &MultiQueue) -> usize {
-        if !self.shared.engine.answers_at_once() {
-            return 0;
-        }
         let Self { session, spans, .. } = self;
         let last = queue.commands.iter().rposition(|bytes| {
             let _ = decode(bytes, &CommandBounds::KNOWN, spans);

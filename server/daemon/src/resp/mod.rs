@@ -7,6 +7,7 @@
 //! | `session.rs` | the state of a connection |
 //! | `clients.rs` | all connections, as CLIENT LIST shows them |
 //! | `connection.rs` | one connection: read, answer, write |
+//! | `exec_store.rs` | EXEC where the keys are in a store |
 //! | `batch.rs` | consecutive checks, decided by one call |
 //! | `commands/` | the commands, one line each in the table |
 
@@ -15,6 +16,7 @@ pub(crate) mod clients;
 pub(crate) mod commands;
 mod connection;
 pub(crate) mod decode;
+mod exec_store;
 #[cfg(test)]
 mod fuzz;
 pub(crate) mod session;

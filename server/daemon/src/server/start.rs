@@ -11,7 +11,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 use tollgate_config::Config;
 use tollgate_engine::persist::{self, EmbeddedHome, RecoverySummary, RestoreParameters};
-use tollgate_engine::{Engine, Home, Ops, Upkeep};
+use tollgate_engine::{Engine, Home, Ops, StoreHome, Upkeep};
 use tollgate_journal::disk::Disk;
 use tollgate_kernel::{Clock, Policy};
 use tollgate_keyspace::Keyspace;
@@ -311,7 +311,8 @@ fn engine(
 ) -> Result<(Engine, RecoverySummary), StartError> {
     let config = file.map(|(_, first)| first.config.clone()).unwrap_or_default();
     let (embedded, keys, recovered) = embedded(settings, &config, time, disk)?;
-    let home = settings.store.clone().map_or(Home::Embedded(embedded), Home::Redis);
+    let in_store = |store| Home::Redis(Arc::new(StoreHome::new(store, settings.store_keys.clone())));
+    let home = settings.store.clone().map_or(Home::Embedded(embedded), in_store);
     recovered.report.iter().for_each(|fact| log.info("kept", &[("found", fact)]));
     let engine = Engine::new(home, settings.policies.clone(), time.clock(), Arc::clone(log), keys).with_ops(ops);
     let kept = tollgate_engine::RecoveredState { bans: recovered.bans.clone(), generation: recovered.generation };

@@ -3,12 +3,22 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use tollgate_dialects::DialectReply;
-use tollgate_kernel::StoreError;
-use tollgate_keyspace::{DialectCall, Fault, Keyspace, KeyspaceStats};
-use tollgate_redis::{CustomScript, Output};
+use tollgate_dialects::{DialectReply, Output};
+use tollgate_kernel::Source;
+use tollgate_keyspace::{DialectCall, Fault, KeyCommand, KeyOutcome, Keyspace, KeyspaceStats};
+use tollgate_redis::{ForwardedCommand, ForwardedReply};
 
 use super::Engine;
+use crate::home::Home;
+
+/// The reply to a call of a dialect, and who decided it.
+#[derive(Debug)]
+pub struct CallAnswer {
+    /// The reply.
+    pub output: Output,
+    /// The home, or what stood in for it.
+    pub source: Source,
+}
 
 /// The keys of the other conventions while no other connection reaches them.
 pub struct LockedKeys<'a> {
@@ -57,13 +67,57 @@ impl Engine {
         self.lock_keys().keys.counts()
     }
 
-    /// Runs a script in the store that is the home, and so keeps the keys. The embedded store runs none.
-    pub async fn run_script(
+    /// Decides a call of a dialect where the keys are, or by what stands in while their store does not answer.
+    pub async fn ask_call(&self, call: &DialectCall) -> Result<CallAnswer, Fault> {
+        match &self.home {
+            Home::Embedded(_) => Ok(CallAnswer { output: self.decide_call(call)?.into(), source: Source::Home }),
+            Home::Redis(store) => self.ask_store(store, call).await,
+        }
+    }
+
+    /// Runs commands on keys of a database where the keys are, in order. No other command comes between those that name
+    /// their keys and follow each other. Without `may_reset`, they take nothing from a limiter.
+    pub async fn run_commands(&self, db: u8, may_reset: bool, commands: &[KeyCommand<'_>]) -> Vec<KeyOutcome> {
+        let here = |commands: &[KeyCommand<'_>]| -> Vec<KeyOutcome> {
+            let (now, mut keys) = (self.times(), self.lock_keys());
+            let run = |command| keys.run(|keys| keys.run_command(db, command, may_reset, now));
+            commands.iter().map(run).collect()
+        };
+        let Home::Redis(store) = &self.home else { return here(commands) };
+        let outcomes = store.run_commands(db, may_reset, commands).await;
+        for (command, outcome) in commands.iter().zip(&outcomes) {
+            // What was counted here while the store did not answer goes too.
+            if outcome.result.is_ok() && matches!(command, KeyCommand::Delete(_) | KeyCommand::Flush) {
+                here(std::slice::from_ref(command));
+            }
+        }
+        outcomes
+    }
+
+    /// Checks that callers may select a database.
+    pub fn check_database(&self, db: u8) -> Result<(), Fault> {
+        match &self.home {
+            Home::Embedded(_) => Ok(()),
+            Home::Redis(store) => Ok(store.redis.check_database(db)?),
+        }
+    }
+
+    /// Returns whether there is a store to which scripts and functions can be passed on.
+    pub fn runs_scripts(&self) -> bool {
+        matches!(&self.home, Home::Redis(store) if store.redis.runs_scripts())
+    }
+
+    /// Passes a script or function on to the store as it is.
+    pub async fn forward(
         &self,
-        script: &CustomScript,
-        keys: &[Vec<u8>],
-        args: &[Vec<u8>],
-    ) -> Result<Output, StoreError> {
-        self.home.run_script(script, keys, args).await
+        db: u8,
+        command: ForwardedCommand,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+    ) -> Result<ForwardedReply, Fault> {
+        match &self.home {
+            Home::Embedded(_) => Err(Fault::wrong("expected a store that runs scripts: serve --store redis://…")),
+            Home::Redis(store) => Ok(store.redis.forward(db, command, keys, args).await?),
+        }
     }
 }

@@ -6,13 +6,14 @@
 //! | `together.rs` | several keys, all or none |
 //! | `adopt.rs` | from one generation of policies to the next |
 //! | `facts.rs` | the explanation of a decision |
-//! | `keys.rs` | the keys of the other conventions |
+//! | `keys.rs`, `stand_in.rs` | the keys of the other conventions; their calls while a store does not answer |
 //! | `status.rs` | what front-ends read besides answers |
 
 mod adopt;
 mod decide;
 mod facts;
 mod keys;
+mod stand_in;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -33,7 +34,7 @@ use crate::question::{DetailLevel, EngineAnswer, EngineCheck, EngineQuestion, En
 use crate::usage::UsageRecord;
 pub use adopt::{AdoptionOutcome, RecoveredState};
 pub use facts::{DecisionFacts, moment};
-pub use keys::LockedKeys;
+pub use keys::{CallAnswer, LockedKeys};
 pub use status::HomeStats;
 
 /// Decides requests, and counts the decisions.

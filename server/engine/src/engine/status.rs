@@ -59,7 +59,7 @@ impl Engine {
     pub fn home_stats(&self) -> HomeStats {
         match &self.home {
             Home::Embedded(embedded) => HomeStats::Embedded(embedded.stats()),
-            Home::Redis(redis) => HomeStats::Redis(redis.stats()),
+            Home::Redis(store) => HomeStats::Redis(store.redis.stats()),
         }
     }
 
@@ -76,7 +76,8 @@ impl Engine {
 
     /// Decides a request of its own and returns whether the home itself decided it, not a stand-in.
     pub async fn home_decides(&self) -> bool {
-        let Home::Redis(redis) = &self.home else { return true };
+        let Home::Redis(store) = &self.home else { return true };
+        let redis = &store.redis;
         let policy = READY_POLICY.parse::<Policy>().ok().and_then(|policy| policy.with_name(READY_NAME).ok());
         let Some(policy) = policy else { return false };
         let decided = redis.check(&policy, READY_KEY, Request::ONE).await;

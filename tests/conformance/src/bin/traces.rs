@@ -8,14 +8,14 @@ use tollgate_conformance::redis::{Difference, Target, Trace, TraceFigures, play,
 const HELP: &str = "\
 traces [--operations N] [--seed N] [URL]
 
-Asks the kernel, the Lua script, the Lua function, a party that switches between the two, and the server over
-the Redis protocol and over HTTP, the same random questions by one clock. They must give the same answers, and
-in Redis leave the same states. URL is a Redis or Valkey
-of yours (keys of this run only, deleted at its end); without it one is started.
+Asks the kernel, the Lua script, the Lua function, a party that switches between the two, the server over the
+Redis protocol and over HTTP, and a server with --store, the same random questions by one clock. They must give
+the same answers, and in Redis leave the same states. URL is a Redis or Valkey of yours (keys of this run only,
+deleted at its end; the server with --store is left out); without it one is started.
 ";
 
 fn main() -> ExitCode {
-    let mut trace = Trace { target: Target::from_env(), seed: 1, operations: 1_000_000, fault: None };
+    let mut trace = Trace { target: Target::from_env(), seed: 1, operations: 1_000_000, stored: 1, fault: None };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = || args.next().and_then(|text| text.replace('_', "").parse().ok());

@@ -9,7 +9,7 @@ use tollgate_kernel::{KeyState, Timestamp};
 use super::trace::{Difference, Trace, TraceFigures};
 use super::wire::{Packaging, Wire};
 use crate::home::Refusal;
-use crate::server::ServerConnections;
+use crate::server::{ServerConnections, StoredServer};
 use tollgate_random::Rng;
 
 const EPISODE: u64 = 200;
@@ -38,11 +38,14 @@ pub fn play_dialects(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Tra
     if let Some((find, replace)) = trace.fault {
         wire.break_library(find, replace);
     }
+    let mut stored = StoredServer::for_trace(trace).map_err(|error| lost(trace.seed, error))?;
     let mut episode = 0;
     let spoken: Vec<&Dialect> = DIALECTS.iter().filter(|dialect| dialect.lua.is_some()).collect();
     while played.operations < trace.operations {
         let seed = trace.seed.wrapping_add(episode);
         wire.forget().map_err(|error| lost(seed, error))?;
+        let stored = stored.as_mut().filter(|_| episode % trace.stored == 0);
+        let stored = stored.map(StoredServer::forgotten).transpose().map_err(|error| lost(seed, error))?;
         let mut random = Rng::new(seed);
         let dialect = random.pick(&spoken);
         // A key of the server expires by its clock, and is forgotten then; keys in Redis by another one. A clock
@@ -50,7 +53,7 @@ pub fn play_dialects(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Tra
         let goes_back = trace.fault.is_some() || random.chance(50);
         let served =
             if !goes_back { Some(ServerConnections::open().map_err(|error| lost(seed, error))?) } else { None };
-        let mut run = Run::new(&mut wire, served, dialect, random);
+        let mut run = Run::new(&mut wire, served, stored, dialect, random);
         run.skip = usize::from(trace.fault.is_some());
         for _ in 0..EPISODE {
             if let Err(what) = run.step() {
@@ -69,6 +72,7 @@ pub fn play_dialects(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<Tra
 struct Run<'a> {
     wire: &'a mut Wire,
     served: Option<ServerConnections>,
+    stored: Option<&'a mut StoredServer>,
     dialect: &'static Dialect,
     random: Rng,
     now: u64,
@@ -87,12 +91,18 @@ struct Run<'a> {
 const PARTIES: [(&str, Packaging); 2] = [("s", Packaging::Script), ("f", Packaging::Function)];
 
 impl<'a> Run<'a> {
-    fn new(wire: &'a mut Wire, served: Option<ServerConnections>, dialect: &'static Dialect, mut random: Rng) -> Self {
+    fn new(
+        wire: &'a mut Wire,
+        served: Option<ServerConnections>,
+        stored: Option<&'a mut StoredServer>,
+        dialect: &'static Dialect,
+        mut random: Rng,
+    ) -> Self {
         let unit = random.pick(&[1, 1_000, 1_000_000]);
         let now = START + random.below(1_000_000_000);
         let policies = (0..2).map(|_| policy(dialect.name, &mut random)).collect();
         let (states, asked) = (HashMap::new(), Vec::new());
-        Self { wire, served, dialect, random, now, unit, policies, states, asked, answered: 0, skip: 0 }
+        Self { wire, served, stored, dialect, random, now, unit, policies, states, asked, answered: 0, skip: 0 }
     }
 
     fn step(&mut self) -> Result<(), Refusal> {
@@ -149,6 +159,14 @@ impl<'a> Run<'a> {
                 return Err(Refusal::new(format!("server: expected {expected}, found {found}")));
             }
         }
+        if let Some(stored) = &mut self.stored {
+            let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.clone().into_bytes()).collect();
+            let found = stored.dialect(self.dialect.name, &keys, &args, Timestamp::saturating(self.now));
+            let found = found.map_or_else(|error| complaint(&error.to_string()), |reply| reply.to_string());
+            if expected != found {
+                return Err(Refusal::new(format!("server with a store: expected {expected}, found {found}")));
+            }
+        }
         self.answered += u64::from(!expected.starts_with("error"));
         Ok(())
     }
@@ -170,6 +188,10 @@ impl<'a> Run<'a> {
         if let Some(served) = &mut self.served {
             let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.clone().into_bytes()).collect();
             let _ = served.dialect(self.dialect.name, &keys, &args, t);
+        }
+        if let Some(stored) = &mut self.stored {
+            let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.clone().into_bytes()).collect();
+            let _ = stored.dialect(self.dialect.name, &keys, &args, t);
         }
     }
 

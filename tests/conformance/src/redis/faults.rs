@@ -101,6 +101,6 @@ pub fn is_found(fault: &Fault, target: &Target) -> Result<bool, Refusal> {
         return Err(Refusal::new(format!("{}: its text is no longer in the source: {:?}", fault.what, fault.find)));
     }
     let fault_text = Some((fault.find, fault.replace));
-    let trace = Trace { target: target.clone(), seed: 77, operations: PATIENCE, fault: fault_text };
+    let trace = Trace { target: target.clone(), seed: 77, operations: PATIENCE, stored: 0, fault: fault_text };
     Ok(if fault.dialect { play_dialects(&trace, |_| {}).is_err() } else { play(&trace, |_| {}).is_err() })
 }

@@ -15,7 +15,7 @@ use super::pool;
 use super::value::{RecordLookup, cells, same_state};
 use super::wire::{Packaging, Target, Wire};
 use crate::home::Refusal;
-use crate::server::{FrontEnd, ServerConnections};
+use crate::server::{FrontEnd, ServerConnections, StoredServer};
 use tollgate_random::Rng;
 
 /// What to play.
@@ -27,6 +27,8 @@ pub struct Trace {
     pub seed: u64,
     /// How many operations, at least.
     pub operations: u64,
+    /// In one of how many episodes a server with a store plays too; 0 for none.
+    pub stored: u64,
     /// A fault to put into the function: what to find in its text, and what to put there. Then the function
     /// alone is asked.
     pub fault: Option<(&'static str, &'static str)>,
@@ -69,9 +71,12 @@ pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<TraceFigures
     if let Some((find, replace)) = trace.fault {
         wire.break_library(find, replace);
     }
+    let mut stored = StoredServer::for_trace(trace).map_err(|error| lost(trace.seed, error))?;
     let mut episode = 0;
     while played.operations < trace.operations {
         let seed = trace.seed.wrapping_add(episode);
+        let stored = stored.as_mut().filter(|_| episode % trace.stored == 0);
+        let stored = stored.map(StoredServer::forgotten).transpose().map_err(|error| lost(seed, error))?;
         wire.forget().map_err(|error| lost(seed, error))?;
         // Its keys cannot be forgotten all at once, so each episode has another.
         let served = if trace.fault.is_none() {
@@ -79,7 +84,7 @@ pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<TraceFigures
         } else {
             None
         };
-        let mut run = Run::new(&mut wire, served, seed);
+        let mut run = Run::new(&mut wire, served, stored, seed);
         if trace.fault.is_some() {
             run.parties = &PARTIES[1..2];
             // Others ask in more episodes than by chance, and under more names of limits: some faults show by that alone.
@@ -87,6 +92,8 @@ pub fn play(trace: &Trace, mut progress: impl FnMut(u64)) -> Result<TraceFigures
                 (run.changes, run.is_attacked) = (true, true);
                 run.policies = NAMES.iter().map(|name| pool::with_named_limit(&mut run.random, name)).collect();
             }
+        } else if run.stored.is_none() {
+            run.parties = &PARTIES[..PARTIES.len() - 1];
         }
         if let Err(what) = run.episode() {
             let asked = run.asked.split_off(run.asked.len().saturating_sub(12));
@@ -109,14 +116,24 @@ enum Party {
     /// Script and function in turn, on the same keys.
     Either,
     Server(FrontEnd),
+    /// The server with a store.
+    Stored,
 }
 
-static PARTIES: [Party; 5] = [
+impl Party {
+    /// Whether it is a server, which forgets by being asked.
+    fn is_server(self) -> bool {
+        matches!(self, Self::Server(_) | Self::Stored)
+    }
+}
+
+static PARTIES: [Party; 6] = [
     Party::Redis(Packaging::Script),
     Party::Redis(Packaging::Function),
     Party::Either,
     Party::Server(FrontEnd::Resp),
     Party::Server(FrontEnd::Http),
+    Party::Stored,
 ];
 /// Of these, those whose states can be read.
 const READABLE: usize = 3;
@@ -124,6 +141,7 @@ const READABLE: usize = 3;
 struct Run<'a> {
     wire: &'a mut Wire,
     served: Option<ServerConnections>,
+    stored: Option<&'a mut StoredServer>,
     random: Rng,
     now: u64,
     policies: Vec<Policy>,
@@ -150,7 +168,12 @@ struct Run<'a> {
 type Answers = Vec<i64>;
 
 impl<'a> Run<'a> {
-    fn new(wire: &'a mut Wire, served: Option<ServerConnections>, seed: u64) -> Self {
+    fn new(
+        wire: &'a mut Wire,
+        served: Option<ServerConnections>,
+        stored: Option<&'a mut StoredServer>,
+        seed: u64,
+    ) -> Self {
         let mut random = Rng::new(seed);
         let mut policies: Vec<Policy> = NAMES.iter().map(|name| pool::policy(&mut random, name)).collect();
         let (hurries, changes) = (random.chance(30), random.chance(50));
@@ -166,6 +189,7 @@ impl<'a> Run<'a> {
         Self {
             wire,
             served,
+            stored,
             random,
             now,
             policies,
@@ -408,8 +432,8 @@ impl<'a> Run<'a> {
     }
 
     fn ask(&mut self, party: Party, call: &str, on: &[(usize, u64)], args: &[&str]) -> Result<Answers, Refusal> {
-        if let Party::Server(front) = party {
-            return self.ask_server(front, call, on, args);
+        if party.is_server() {
+            return self.ask_server(party, call, on, args);
         }
         let index = PARTIES.iter().position(|other| *other == party).unwrap_or_default();
         let either = [Packaging::Script, Packaging::Function][self.random.below(2) as usize];
@@ -431,19 +455,24 @@ impl<'a> Run<'a> {
         self.wire.native(packaging, call, &keys, &policies, &words, Timestamp::saturating(self.now))
     }
 
-    fn ask_server(
-        &mut self,
-        front: FrontEnd,
-        call: &str,
-        on: &[(usize, u64)],
-        args: &[&str],
-    ) -> Result<Answers, Refusal> {
+    fn ask_server(&mut self, party: Party, call: &str, on: &[(usize, u64)], args: &[&str]) -> Result<Answers, Refusal> {
         let t = self.t();
+        let front = if let Party::Server(front) = party { front } else { FrontEnd::Resp };
         let keys: Vec<String> = on.iter().map(|(_, key)| format!("{front:?}{key}")).collect();
         let on: Vec<(&[u8], &Policy)> =
             keys.iter().zip(on).map(|(key, (place, _))| (key.as_bytes(), &self.policies[*place])).collect();
-        let served = self.served.as_mut().ok_or_else(|| Refusal::new("no server was started"))?;
+        let none = || Refusal::new("no server was started");
+        if party == Party::Stored {
+            return self.stored.as_mut().ok_or_else(none)?.native(front, call, &on, args, t);
+        }
+        let served = self.served.as_mut().ok_or_else(none)?;
         served.native(front, call, &on, args, t)
+    }
+
+    /// Forgets a key of the server with a store, if there is one.
+    fn forget_stored(&mut self, place: usize, key: u64) -> Result<(), Refusal> {
+        let name = format!("{:?}{key}", FrontEnd::Resp);
+        self.stored.as_mut().map_or(Ok(()), |stored| stored.forget_key(name.as_bytes(), NAMES[place]))
     }
 
     /// The states behind the key, of one party each time. What has expired is forgotten by all: when Redis
@@ -460,7 +489,7 @@ impl<'a> Run<'a> {
             for party in self.parties.iter().copied().filter(|party| matches!(party, Party::Server(_))) {
                 self.ask(party, "tollgate_reset", &[(place, key)], &[])?;
             }
-            return Ok(());
+            return self.forget_stored(place, key);
         }
         let readable: Vec<Party> =
             self.parties.iter().copied().filter(|party| PARTIES[..READABLE].contains(party)).collect();

@@ -1,19 +1,61 @@
 //! The vectors through the server: what a client of a limiter would send goes to its dialect; limiters
 //! without one are policies, asked by TG.CHECK.
 
-use tollgate_dialects::{Action, Dialect, DialectOutcome, ParsedCall};
+use tollgate_dialects::{Action, Dialect, DialectOutcome, DialectReply, ParsedCall};
 use tollgate_kernel::{Cost, Decision, KeyState, Limit, Micros, Policy, Request, Timestamp, Wait};
 
+use super::stored::StoredServer;
 use super::wire::{FrontEnd, ServerConnections};
 use crate::home::{Answer, Home, Refusal};
-use crate::limiters::{DialectLimiter, Limiter, PolicyLimiter};
+use crate::limiters::{Command, DialectLimiter, Limiter, PolicyLimiter};
 use crate::line::{Operation, Scenario};
 use crate::redis::decision;
 
 /// A server, and the limiter of the scenario that is played.
 pub struct ServerHome {
-    served: ServerConnections,
+    served: Served,
     limiter: Option<ScenarioLimiter>,
+}
+
+/// The server that is asked.
+enum Served {
+    Own(Box<ServerConnections>),
+    Stored(Box<StoredServer>),
+}
+
+impl Served {
+    /// Forgets what was played before.
+    fn forget(&mut self) -> Result<(), Refusal> {
+        match self {
+            // Another server: nothing is left.
+            Self::Own(served) => **served = ServerConnections::open()?,
+            Self::Stored(stored) => stored.forget()?,
+        }
+        Ok(())
+    }
+
+    fn dialect(&mut self, name: &str, command: &Command, t: Timestamp) -> Result<DialectReply, Refusal> {
+        match self {
+            Self::Own(served) => served.dialect(name, &command.keys, &command.args, t),
+            Self::Stored(stored) => stored.dialect(name, &command.keys, &command.args, t),
+        }
+    }
+
+    /// The state behind a call, as its limits find it.
+    fn state(&mut self, key: &[u8], call: &ParsedCall) -> Result<KeyState, Refusal> {
+        match self {
+            Self::Own(served) => {
+                let mut states = served.server.states(key).into_iter();
+                Ok(states.find(|state| knows(state, call.policy())).unwrap_or_default())
+            }
+            Self::Stored(stored) => {
+                let mut state = KeyState::default();
+                let cells = stored.cells(key, call)?;
+                call.policy().limits().iter().zip(cells).for_each(|(limit, cell)| state.keep(limit.clone(), cell));
+                Ok(state)
+            }
+        }
+    }
 }
 
 enum ScenarioLimiter {
@@ -24,7 +66,12 @@ enum ScenarioLimiter {
 impl ServerHome {
     /// Opens it.
     pub fn open() -> Result<Self, Refusal> {
-        Ok(Self { served: ServerConnections::open()?, limiter: None })
+        Ok(Self { served: Served::Own(Box::new(ServerConnections::open()?)), limiter: None })
+    }
+
+    /// Opens one whose keys are in a store.
+    pub fn with_store() -> Result<Self, Refusal> {
+        Ok(Self { served: Served::Stored(Box::new(StoredServer::open()?)), limiter: None })
     }
 
     fn spoken(
@@ -37,15 +84,13 @@ impl ServerHome {
         let command = (spoken.speak)(scenario, operation)?;
         let unit = scenario.unit.unwrap_or(spoken.unit);
         let home = time(operation.t.saturating_mul(unit.micros()))?;
-        self.served.set(home);
-        let reply = self.served.resp.dialect(dialect.name, &command.keys, &command.args)?;
+        let reply = self.served.dialect(dialect.name, &command, home)?;
         let mut answer = (spoken.understand)(operation, &reply)
             .ok_or_else(|| Refusal::new(format!("a reply of another form: {reply}")))?;
         if let Some(look) = spoken.look {
             let call = read(dialect, &command.keys, &command.args)?;
             let t = call.time(home)?;
-            let states = self.served.server.states(command.keys.first().map(Vec::as_slice).unwrap_or_default());
-            let mut state = states.into_iter().find(|state| knows(state, call.policy())).unwrap_or_default();
+            let mut state = self.served.state(command.keys.first().map(Vec::as_slice).unwrap_or_default(), &call)?;
             let allowed = answer.get("allowed").and_then(serde_json::Value::as_bool);
             let decision = looked_at(&call, &state, t)
                 .map(|decision| Decision { allowed: allowed.unwrap_or(decision.allowed), ..decision });
@@ -61,7 +106,11 @@ impl ServerHome {
         let unit = direct.unit.micros();
         let t = time(operation.t.saturating_mul(unit))?;
         let args = ["COST", &cost, "REST"];
-        let flat = self.served.native(FrontEnd::Resp, "tollgate", &[(&operation.key, policy)], &args, t)?;
+        let on = [(&operation.key[..], policy)];
+        let flat = match &mut self.served {
+            Served::Own(served) => served.native(FrontEnd::Resp, "tollgate", &on, &args, t)?,
+            Served::Stored(stored) => stored.native(FrontEnd::Resp, "tollgate", &on, &args, t)?,
+        };
         let found = decision(&flat).ok_or_else(|| Refusal::new(format!("a reply of another form: {flat:?}")))?;
         Ok((direct.answer)(&in_ticks(found, unit)))
     }
@@ -70,8 +119,7 @@ impl ServerHome {
 impl Home for ServerHome {
     fn scenario(&mut self, scenario: &Scenario) -> Result<(), Refusal> {
         self.limiter = None;
-        // Another server: nothing is left of what was played before.
-        self.served = ServerConnections::open()?;
+        self.served.forget()?;
         self.limiter = Some(match Limiter::find(&scenario.limiter)? {
             Limiter::Dialect(spoken) => {
                 let dialect = tollgate_dialects::find(spoken.dialect);
@@ -83,7 +131,7 @@ impl Home for ServerHome {
                 };
                 let first = Operation { t: scenario.start, key, n: 1.into(), want_wait: false };
                 self.spoken(spoken, dialect, scenario, &first)?;
-                self.served = ServerConnections::open()?;
+                self.served.forget()?;
                 ScenarioLimiter::Dialect(spoken, dialect, scenario.clone())
             }
             Limiter::Policy(direct) => ScenarioLimiter::Policy(direct, in_micros(direct, scenario)?),

@@ -36,9 +36,14 @@ pub struct ServerConnections {
 impl ServerConnections {
     /// Starts one on ports that are free.
     pub fn open() -> Result<Self, Refusal> {
+        Self::with(ServerSettings::default())
+    }
+
+    /// Starts one with these settings, on ports that are free.
+    pub(super) fn with(settings: ServerSettings) -> Result<Self, Refusal> {
         let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
         let clock = ManualClock::default();
-        let settings = ServerSettings { resp: Some(any), http: Some(any), threads: 1, ..ServerSettings::default() };
+        let settings = ServerSettings { resp: Some(any), http: Some(any), threads: 1, ..settings };
         let server = Server::start_with_clock(settings, &clock).map_err(refuse)?;
         let (Some(resp), Some(http)) = (server.resp_addr(), server.http_addr()) else {
             return Err(Refusal::new("the server does not say where it listens"));

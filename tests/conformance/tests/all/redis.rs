@@ -33,8 +33,13 @@ fn scripts_and_functions_answer_every_vector_as_the_kernel_does() {
     assert_eq!(vectors_by("function"), kernel);
 }
 
+#[test]
+fn a_server_with_a_store_answers_every_vector_as_the_server_does() {
+    assert_eq!(vectors_by("server-store"), vectors_by("server"));
+}
+
 fn trace(seed: u64, operations: u64) -> Trace {
-    Trace { target: Target::Own, seed, operations, fault: None }
+    Trace { target: Target::Own, seed, operations, stored: 5, fault: None }
 }
 
 #[test]

@@ -178,7 +178,10 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
 fn wrong_arguments_are_told_with_what_is_right() {
     let (code, out, err) = run(&["--home", "moon"]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
-    assert_eq!(err, "vectors: --home: expected one of kernel, memory, script, function, server, found \"moon\"\n");
+    assert_eq!(
+        err,
+        "vectors: --home: expected one of kernel, memory, script, function, server, server-store, found \"moon\"\n"
+    );
     assert_eq!(run(&["--home"]).2, "vectors: --home: expected a name\n");
     assert_eq!(run(&["--check"]).2, "vectors: --check: expected files\n");
     assert_eq!(run(&["--frob"]).2, "vectors: unknown argument \"--frob\"; see --help\n");

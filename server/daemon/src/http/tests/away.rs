@@ -19,7 +19,7 @@ fn without_store() -> HttpTestServer {
         policy.with_name(name).unwrap().with_on_error(on_error)
     });
     tested_with(HttpTestOptions {
-        home: Some(Home::Redis(redis)),
+        home: Some(Home::redis(redis)),
         policies: policies.into(),
         ..HttpTestOptions::default()
     })
@@ -79,7 +79,7 @@ async fn a_server_without_its_store_stays_ready_and_says_so() {
 async fn with_redis_a_server_whose_store_takes_no_charges_says_that_it_decides_itself() {
     let redis = tollgate_kit::Server::start().unwrap();
     let store = Redis::builder(&redis.url()).deadline(std::time::Duration::from_secs(10)).connect().await.unwrap();
-    let tested = tested_with(HttpTestOptions { home: Some(Home::Redis(store)), ..HttpTestOptions::default() });
+    let tested = tested_with(HttpTestOptions { home: Some(Home::redis(store)), ..HttpTestOptions::default() });
     assert_eq!(tested.get("/readyz").await.text(), "ready\n");
     let mut there = redis.connection().unwrap();
     let mut set = |name: &str, value: &str| {

@@ -57,7 +57,7 @@ pub(super) fn tested_with(with: HttpTestOptions) -> HttpTestServer {
     let home = with.home.unwrap_or_else(|| {
         Home::embedded(Memory::with_clock(DEFAULT_CAP, Box::new(clock.clone())), Box::new(clock.clone()))
     });
-    let scopes = ["check", "read", "refund", "reset", "admin", "check,read,refund,reset,admin"];
+    let scopes = ["check", "read", "refund", "reset", "admin", "script", "check,read,refund,reset,admin"];
     let tokens = scopes.map(|scopes| (scopes, AccessToken::make().unwrap()));
     let known = known(&tokens);
     let log = Arc::new(ServerLog::default());

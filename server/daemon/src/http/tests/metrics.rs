@@ -203,7 +203,7 @@ async fn many_policies_names_and_keys_are_few_series() {
 async fn every_family_is_in_the_runbook() {
     let guide = include_str!("../../../../../docs/running.md");
     let redis = tollgate_redis::Redis::builder("redis://127.0.0.1:1").lazy().unwrap();
-    for home in [None, Some(Home::Redis(redis))] {
+    for home in [None, Some(Home::redis(redis))] {
         let tested = tested_with(HttpTestOptions { home, ..HttpTestOptions::default() });
         let text = tested.get("/metrics").await.text();
         let names: Vec<&str> =

@@ -1,18 +1,16 @@
 //! The calling conventions of other limiters: `FCALL name numkeys key… arg…` and CL.THROTTLE.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-use tollgate_dialects::{Action, DIALECTS, Dialect, Wording};
-use tollgate_engine::{Engine, LockedKeys};
-use tollgate_kernel::{Source, StoreError};
-use tollgate_redis::{CustomScript, Output};
+use tollgate_dialects::{Action, Dialect, Output, Wording};
+use tollgate_engine::LockedKeys;
+use tollgate_kernel::Source;
 
 use super::dialect_watch::DialectWatch;
-use super::{CommandContext, HomeRequest, functions, may_reset_key, native};
+use super::forward::forward;
+use super::{CommandContext, HomeRequest, may_reset_key, native};
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
-use tollgate_keyspace::{DialectCall, Fault, FaultCode};
+use tollgate_keyspace::{DialectCall, Fault};
+use tollgate_redis::ForwardedCommand;
 
 /// The keys and arguments of a call.
 pub(super) struct CallArgs<'a> {
@@ -44,8 +42,12 @@ pub(super) fn fcall_ro(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Faul
 }
 
 fn call(ctx: &mut CommandContext<'_>, reads_only: bool) -> Result<HomeRequest, Fault> {
-    let function = functions::find(ctx)?;
     let args = CallArgs::parse(ctx, "Bad number of keys provided")?;
+    let Some(function) = ctx.shared.scripts.function(ctx.args.at(1)) else {
+        let command = if reads_only { ForwardedCommand::FcallRo } else { ForwardedCommand::Fcall };
+        let fault = Fault::wrong("Function not found");
+        return Ok(HomeRequest::Forward(Box::new(forward(ctx, command, &args.keys, fault)?)));
+    };
     function.ask(ctx, &args, reads_only)
 }
 
@@ -120,57 +122,11 @@ pub(super) async fn ask(shared: &ServerState, call: &DialectCall, out: &mut Resp
         return decide_now(shared, call, None, out);
     }
     let watch = DialectWatch::begin(shared, call);
-    let decided = run_in_store(&shared.engine, call).await;
-    watch.end(decided.as_ref().map(|output| (output.values(), Source::Home)));
-    match decided {
+    let answer = shared.engine.ask_call(call).await;
+    watch.end(answer.as_ref().map(|answer| (answer.output.values(), answer.source)));
+    match answer.map(|answer| answer.output) {
         Ok(output) => write_output(&output, out),
         Err(fault) => out.fault(&fault),
-    }
-}
-
-/// Runs the script of a dialect in the store that holds the keys.
-async fn run_in_store(engine: &Engine, call: &DialectCall) -> Result<Output, Fault> {
-    static SCRIPTS: LazyLock<HashMap<&'static str, CustomScript>> = LazyLock::new(|| {
-        let script = |dialect: &Dialect| {
-            Some((dialect.name, CustomScript::new(tollgate_redis::lua::dialect_script(dialect.name)?.text)))
-        };
-        DIALECTS.iter().filter_map(script).collect()
-    });
-    if call.db != 0 {
-        return Err(Fault::wrong("expected SELECT 0: the keys are in the store's database, which its URL names"));
-    }
-    let script = SCRIPTS.get(call.dialect.name).ok_or_else(|| {
-        Fault::wrong("CL.THROTTLE is decided in this server alone, and its store is elsewhere; TG.CHECK key \"30/min gcra burst=16\" does the same")
-    })?;
-    match engine.run_script(script, &call.keys, &call.args).await {
-        Ok(output) => Ok(reword(output, call.wording)),
-        Err(StoreError::Refused(line)) => Err(refusal(line)),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Converts the error of a script, which has its code in front.
-fn refusal(line: String) -> Fault {
-    match line.split_once(' ') {
-        Some(("ERR", text)) => Fault::wrong(text),
-        Some(("WRONGTYPE", text)) => Fault::new(FaultCode::WrongType, text),
-        _ => Fault::wrong(line),
-    }
-}
-
-/// Rewords the reply: Tollgate's script uses the words of the dialect's document, and clients of a published script
-/// expect those of that script.
-fn reword(output: Output, wording: Wording) -> Output {
-    match output {
-        Output::List(mut parts) if wording == Wording::Script => {
-            if let Some(Output::Text(word)) = parts.first_mut()
-                && word == b"block"
-            {
-                *word = b"deny".to_vec();
-            }
-            Output::List(parts)
-        }
-        other => other,
     }
 }
 

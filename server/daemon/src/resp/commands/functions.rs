@@ -1,42 +1,38 @@
 //! FUNCTION: the libraries that this server knows, loaded and listed as in Redis. TFUNCTION: the one library of triggers
 //! whose work this server does anyway.
 
-use super::dialects::ScriptHandler;
+use super::forward::forward;
 use super::script_registry::{Library, unknown};
-use super::{CommandContext, missing_scope};
+use super::{CommandContext, HomeRequest, missing_scope};
 use crate::access::Scope;
 use tollgate_kernel::matches;
 use tollgate_keyspace::{Fault, quoted};
-
-/// Returns the function that FCALL names.
-pub(super) fn find(ctx: &CommandContext<'_>) -> Result<ScriptHandler, Fault> {
-    let handler = ctx.shared.scripts.function(ctx.args.at(1));
-    handler.ok_or_else(|| Fault::wrong("Function not found"))
-}
+use tollgate_redis::ForwardedCommand;
 
 /// `FUNCTION LOAD|LIST|DELETE|FLUSH`.
-pub(super) fn function(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+pub(super) fn function(ctx: &mut CommandContext<'_>) -> Result<Option<HomeRequest>, Fault> {
     let args = ctx.args;
     match (args.at(1).to_ascii_uppercase().as_slice(), args.len()) {
-        (b"LOAD", 3..) => load(ctx),
-        (b"LIST", 2..) => list(ctx),
-        (b"DELETE", 3) => delete(ctx),
-        (b"FLUSH", 2) => flush(ctx),
-        (b"FLUSH", 3) if args.is(2, "ASYNC") || args.is(2, "SYNC") => flush(ctx),
-        (b"FLUSH", _) => Err(Fault::wrong("FUNCTION FLUSH only supports SYNC|ASYNC option")),
+        (b"LOAD", 3..) => return load(ctx),
+        (b"LIST", 2..) => list(ctx)?,
+        (b"DELETE", 3) => delete(ctx)?,
+        (b"FLUSH", 2) => flush(ctx)?,
+        (b"FLUSH", 3) if args.is(2, "ASYNC") || args.is(2, "SYNC") => flush(ctx)?,
+        (b"FLUSH", _) => return Err(Fault::wrong("FUNCTION FLUSH only supports SYNC|ASYNC option")),
         (b"LOAD" | b"DELETE", _) => {
             let name = String::from_utf8_lossy(args.at(1)).to_ascii_lowercase();
-            Err(Fault::wrong(format!("wrong number of arguments for 'function|{name}' command")))
+            return Err(Fault::wrong(format!("wrong number of arguments for 'function|{name}' command")));
         }
         _ => {
             let known = "LOAD, LIST, DELETE or FLUSH";
-            Err(Fault::wrong(format!("unknown subcommand {}. Expected FUNCTION {known}", quoted(args.at(1)))))
+            return Err(Fault::wrong(format!("unknown subcommand {}. Expected FUNCTION {known}", quoted(args.at(1)))));
         }
     }
+    Ok(None)
 }
 
 /// `FUNCTION LOAD [REPLACE] text`.
-fn load(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
+fn load(ctx: &mut CommandContext<'_>) -> Result<Option<HomeRequest>, Fault> {
     let last = ctx.args.len() - 1;
     for at in 2..last {
         if !ctx.args.is(at, "REPLACE") {
@@ -45,12 +41,15 @@ fn load(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
     }
     let text = std::str::from_utf8(ctx.args.at(last)).ok();
     let library = text.and_then(|text| Some((Library::of(text)?, text)));
-    let (library, text) = library.ok_or_else(|| unknown("in a library of another text"))?;
+    let Some((library, text)) = library else {
+        let fault = unknown("in a library of another text");
+        return Ok(Some(HomeRequest::Forward(Box::new(forward(ctx, ForwardedCommand::Function, &[], fault)?))));
+    };
     if !ctx.shared.scripts.load_library(library, text, last > 2) {
         return Err(Fault::wrong(format!("Library '{}' already exists", library.name())));
     }
     ctx.out.bulk(library.name().as_bytes());
-    Ok(())
+    Ok(None)
 }
 
 /// `FUNCTION LIST [LIBRARYNAME pattern] [WITHCODE]`.

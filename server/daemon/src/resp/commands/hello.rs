@@ -115,8 +115,9 @@ pub(super) fn select(ctx: &mut CommandContext<'_>) -> Result<(), Fault> {
         return Err(Fault::wrong("SELECT is not allowed in cluster mode"));
     }
     let db = u8::try_from(index).ok().filter(|db| usize::from(*db) < DATABASES);
-    ctx.session.db =
-        db.ok_or_else(|| Fault::wrong(format!("DB index is out of range: expected 0 to {}", DATABASES - 1)))?;
+    let db = db.ok_or_else(|| Fault::wrong(format!("DB index is out of range: expected 0 to {}", DATABASES - 1)))?;
+    ctx.shared.engine.check_database(db)?;
+    ctx.session.db = db;
     ctx.shared.clients.update(ctx.session, ctx.out.protocol);
     ctx.out.simple("OK");
     Ok(())

@@ -1,21 +1,40 @@
-//! Plain keys, as in Redis: GET, SET, INCR, DEL, SCAN, HGETALL and others.
+//! Plain keys, as in Redis: how GET, SET, INCR, DEL, SCAN, HGETALL and others are read and answered. What they do is done
+//! where the keys are, in this process or in a store.
 
-use super::expire::expiry;
-use super::{CommandContext, audit, may_forget};
+use super::table::KeyHandler;
+use super::{Args, CommandContext};
+
+use crate::resp::writer::RespWriter;
 use tollgate_keyspace::Fault;
-use tollgate_keyspace::{ClockReadings, Expiry, Keyspace, ScanOptions, SetOptions, number};
-use tollgate_telemetry::audit::{AuditAction, AuditOutcome};
+use tollgate_keyspace::{KeyCommand, KeyReply, Lifetime, ScanOptions, SetCommand, SetLifetime, number};
 
 /// The longest pattern of SCAN, in bytes.
 const MAX_PATTERN: usize = 256;
-/// The most keys of a database that KEYS looks at.
-const MAX_KEYS: usize = 10_000;
-/// The most bytes of keys that KEYS replies.
-const MAX_KEYS_BYTES: usize = 256 << 10;
 
-pub(super) fn now(ctx: &CommandContext<'_>) -> ClockReadings {
-    ctx.shared.engine.times()
-}
+pub(super) const GET: KeyHandler = KeyHandler { parse: |args| Ok(KeyCommand::Get(args.at(1))), tell: tell_text };
+pub(super) const SET: KeyHandler = KeyHandler { parse: set, tell: tell_text };
+pub(super) const INCR: KeyHandler = KeyHandler { parse: |args| Ok(KeyCommand::Add(args.at(1), 1)), tell: tell_number };
+pub(super) const DECR: KeyHandler = KeyHandler { parse: |args| Ok(KeyCommand::Add(args.at(1), -1)), tell: tell_number };
+pub(super) const INCR_BY: KeyHandler = KeyHandler { parse: incr_by, tell: tell_number };
+pub(super) const DECR_BY: KeyHandler = KeyHandler { parse: decr_by, tell: tell_number };
+pub(super) const DEL: KeyHandler =
+    KeyHandler { parse: |args| Ok(KeyCommand::Delete(args.iter().skip(1).collect())), tell: tell_number };
+pub(super) const EXISTS: KeyHandler =
+    KeyHandler { parse: |args| Ok(KeyCommand::Exist(args.iter().skip(1).collect())), tell: tell_number };
+pub(super) const TYPE: KeyHandler = KeyHandler { parse: |args| Ok(KeyCommand::Kind(args.at(1))), tell: tell_text };
+pub(super) const DB_SIZE: KeyHandler = KeyHandler { parse: |_| Ok(KeyCommand::Count), tell: tell_number };
+pub(super) const HGET_ALL: KeyHandler = KeyHandler { parse: all_fields, tell: tell_pairs };
+pub(super) const HGET: KeyHandler = KeyHandler { parse: some_fields, tell: tell_value };
+pub(super) const HMGET: KeyHandler = KeyHandler { parse: some_fields, tell: tell_values };
+pub(super) const HEXISTS: KeyHandler = KeyHandler { parse: some_fields, tell: tell_there };
+pub(super) const HKEYS: KeyHandler = KeyHandler { parse: all_fields, tell: tell_field_names };
+pub(super) const HVALS: KeyHandler = KeyHandler { parse: all_fields, tell: tell_field_values };
+pub(super) const HLEN: KeyHandler =
+    KeyHandler { parse: |args| Ok(KeyCommand::FieldCount(args.at(1))), tell: tell_number };
+pub(super) const SCAN: KeyHandler = KeyHandler { parse: scan, tell: tell_keys };
+pub(super) const KEYS: KeyHandler =
+    KeyHandler { parse: |args| Ok(KeyCommand::List(pattern(args.at(1))?)), tell: tell_keys };
+pub(super) const FLUSH: KeyHandler = KeyHandler { parse: flush, tell: tell_text };
 
 /// Parses an argument as an integer.
 pub(super) fn integer(text: &[u8]) -> Result<i64, Fault> {
@@ -26,174 +45,56 @@ pub(super) fn syntax() -> Fault {
     Fault::wrong("syntax error")
 }
 
-pub(super) fn get(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let text = keys.get(ctx.session.db, ctx.args.at(1), now(ctx))?;
-    bulk_or_nil(ctx, text.as_deref());
-    Ok(())
-}
-
-fn bulk_or_nil(ctx: &mut CommandContext<'_>, text: Option<&[u8]>) {
-    match text {
-        Some(text) => ctx.out.bulk(text),
-        None => ctx.out.nil(),
-    }
+/// Returns the error of a time that is not valid.
+pub(super) fn invalid_time(name: &str) -> Fault {
+    Fault::wrong(format!("invalid expire time in '{name}' command"))
 }
 
 /// `SET key value [NX|XX] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]`.
-pub(super) fn set(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let (args, now, db) = (ctx.args, now(ctx), ctx.session.db);
-    let (mut put, mut tells, mut timed, mut at) = (SetOptions::default(), false, false, 3);
+fn set<'a>(args: &Args<'a>) -> Result<KeyCommand<'a>, Fault> {
+    let (key, text) = (args.at(1), args.at(2));
+    let mut set = SetCommand { key, text, life: SetLifetime::Forever, only_if: None, tells: false };
+    let mut at = 3;
     while let Some(word) = args.get(at) {
         let word = word.to_ascii_uppercase();
         match word.as_slice() {
-            b"NX" | b"XX" if put.only_if.is_none() => put.only_if = Some(word == b"XX"),
-            b"GET" if !tells => tells = true,
-            b"KEEPTTL" if !timed => (timed, put.expiry) = (true, Expiry::Kept),
-            b"EX" | b"PX" | b"EXAT" | b"PXAT" if !timed => {
+            b"NX" | b"XX" if set.only_if.is_none() => set.only_if = Some(word == b"XX"),
+            b"GET" if !set.tells => set.tells = true,
+            b"KEEPTTL" if set.life == SetLifetime::Forever => set.life = SetLifetime::Kept,
+            b"EX" | b"PX" | b"EXAT" | b"PXAT" if set.life == SetLifetime::Forever => {
                 at += 1;
-                let text = args.get(at).ok_or_else(syntax)?;
+                let time = integer(args.get(at).ok_or_else(syntax)?)?;
                 let seconds = matches!(word.as_slice(), b"EX" | b"EXAT");
-                let absolute = word.ends_with(b"AT");
-                let ends = expiry(integer(text)?, seconds, absolute, now.wall).filter(|_| number(text) > Some(0));
-                let ends = ends.ok_or_else(|| Fault::wrong("invalid expire time in 'set' command"))?;
-                (timed, put.expiry) = (true, Expiry::At(ends));
+                let life = Lifetime::new(time, seconds, word.ends_with(b"AT")).filter(|life| life.ms > 0);
+                set.life = SetLifetime::Until(life.ok_or_else(|| invalid_time("set"))?);
             }
             _ => return Err(syntax()),
         }
         at += 1;
     }
-    may_forget(ctx, keys, args.at(1))?;
-    let before = if tells { keys.get(db, args.at(1), now)? } else { None };
-    let mut done = keys.set(db, args.at(1), args.at(2), put, now)?;
-    if let Expiry::At(ends) = put.expiry
-        && done
-        && ends <= now.wall
-    {
-        // The expiry is in the past.
-        keys.delete(db, [args.at(1)].into_iter(), now);
-        done = true;
-    }
-    match (tells, done) {
-        (true, _) => bulk_or_nil(ctx, before.as_deref()),
-        (false, true) => ctx.out.simple("OK"),
-        (false, false) => ctx.out.nil(),
-    }
-    Ok(())
+    Ok(KeyCommand::Set(set))
 }
 
-pub(super) fn incr(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    add(ctx, keys, 1)
+fn incr_by<'a>(args: &Args<'a>) -> Result<KeyCommand<'a>, Fault> {
+    Ok(KeyCommand::Add(args.at(1), integer(args.at(2))?))
 }
 
-pub(super) fn decr(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    add(ctx, keys, -1)
+fn decr_by<'a>(args: &Args<'a>) -> Result<KeyCommand<'a>, Fault> {
+    let number = integer(args.at(2))?.checked_neg();
+    Ok(KeyCommand::Add(args.at(1), number.ok_or_else(|| Fault::wrong("decrement would overflow"))?))
 }
 
-pub(super) fn incr_by(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let number = integer(ctx.args.at(2))?;
-    add(ctx, keys, number)
+fn all_fields<'a>(args: &Args<'a>) -> Result<KeyCommand<'a>, Fault> {
+    Ok(KeyCommand::AllFields(args.at(1)))
 }
 
-pub(super) fn decr_by(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let number = integer(ctx.args.at(2))?.checked_neg();
-    add(ctx, keys, number.ok_or_else(|| Fault::wrong("decrement would overflow"))?)
-}
-
-fn add(ctx: &mut CommandContext<'_>, keys: &mut Keyspace, number: i64) -> Result<(), Fault> {
-    let sum = keys.add(ctx.session.db, ctx.args.at(1), number, now(ctx))?;
-    ctx.out.int(sum);
-    Ok(())
-}
-
-pub(super) fn del(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    ctx.args.iter().skip(1).try_for_each(|key| may_forget(ctx, keys, key))?;
-    let gone = keys.delete(ctx.session.db, ctx.args.iter().skip(1), now(ctx));
-    ctx.out.int(gone);
-    Ok(())
-}
-
-pub(super) fn exists(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let there = keys.exist(ctx.session.db, ctx.args.iter().skip(1), now(ctx));
-    ctx.out.int(there);
-    Ok(())
-}
-
-pub(super) fn kind(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let kind = keys.kind(ctx.session.db, ctx.args.at(1), now(ctx));
-    ctx.out.simple(kind);
-    Ok(())
-}
-
-pub(super) fn db_size(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let len = keys.len(ctx.session.db, now(ctx));
-    ctx.out.int(i64::try_from(len).unwrap_or(i64::MAX));
-    Ok(())
-}
-
-/// The fields of the one kind of hash here, with their values in decimal digits.
-fn fields(ctx: &CommandContext<'_>, keys: &mut Keyspace) -> Result<Vec<(&'static [u8], String)>, Fault> {
-    let data = keys.data(ctx.session.db, ctx.args.at(1), now(ctx))?;
-    Ok(data
-        .map_or_else(Vec::new, |data| vec![(&b"last"[..], data.last.to_string()), (&b"ops"[..], data.ops.to_string())]))
-}
-
-/// Returns the value of the field of that name.
-fn value_of<'f>(fields: &'f [(&'static [u8], String)], name: &[u8]) -> Option<&'f [u8]> {
-    fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.as_bytes())
-}
-
-pub(super) fn hget_all(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let fields = fields(ctx, keys)?;
-    ctx.out.map(fields.len());
-    for (field, value) in &fields {
-        ctx.out.bulk(field);
-        ctx.out.bulk(value.as_bytes());
-    }
-    Ok(())
-}
-
-pub(super) fn hget(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let fields = fields(ctx, keys)?;
-    bulk_or_nil(ctx, value_of(&fields, ctx.args.at(2)));
-    Ok(())
-}
-
-pub(super) fn hmget(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let (fields, args) = (fields(ctx, keys)?, ctx.args);
-    ctx.out.array(args.len() - 2);
-    args.iter().skip(2).for_each(|name| bulk_or_nil(ctx, value_of(&fields, name)));
-    Ok(())
-}
-
-pub(super) fn hkeys(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let fields = fields(ctx, keys)?;
-    ctx.out.array(fields.len());
-    fields.iter().for_each(|(field, _)| ctx.out.bulk(field));
-    Ok(())
-}
-
-pub(super) fn hvals(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let fields = fields(ctx, keys)?;
-    ctx.out.array(fields.len());
-    fields.iter().for_each(|(_, value)| ctx.out.bulk(value.as_bytes()));
-    Ok(())
-}
-
-pub(super) fn hlen(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let len = fields(ctx, keys)?.len();
-    ctx.out.int(i64::try_from(len).unwrap_or(i64::MAX));
-    Ok(())
-}
-
-pub(super) fn hexists(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let fields = fields(ctx, keys)?;
-    ctx.out.int(i64::from(value_of(&fields, ctx.args.at(2)).is_some()));
-    Ok(())
+/// The fields that HGET, HMGET and HEXISTS name.
+fn some_fields<'a>(args: &Args<'a>) -> Result<KeyCommand<'a>, Fault> {
+    Ok(KeyCommand::Fields(args.at(1), args.iter().skip(2).collect()))
 }
 
 /// `SCAN cursor [MATCH pattern] [COUNT n] [TYPE word]`.
-pub(super) fn scan(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let args = ctx.args;
+fn scan<'a>(args: &Args<'a>) -> Result<KeyCommand<'a>, Fault> {
     let cursor = std::str::from_utf8(args.at(1)).ok().and_then(|text| text.parse().ok());
     let cursor = cursor.ok_or_else(|| Fault::wrong("invalid cursor"))?;
     let mut scan = ScanOptions { cursor, count: 10, pattern: None, kind: None };
@@ -209,54 +110,13 @@ pub(super) fn scan(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<
             return Err(syntax());
         }
     }
-    let (cursor, found) = keys.scan(ctx.session.db, &scan, now(ctx));
-    ctx.out.array(2);
-    ctx.out.bulk(cursor.to_string().as_bytes());
-    ctx.out.array(found.len());
-    found.iter().for_each(|key| ctx.out.bulk(key));
-    Ok(())
+    Ok(KeyCommand::Scan(scan))
 }
 
 /// `FLUSHDB [ASYNC|SYNC]`, and FLUSHALL as the same: a caller who may reset in one database empties no other.
-pub(super) fn flush(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let known = ctx.args.len() == 1 || (ctx.args.len() == 2 && (ctx.args.is(1, "ASYNC") || ctx.args.is(1, "SYNC")));
-    if !known {
-        return Err(syntax());
-    }
-    let db = ctx.session.db;
-    keys.flush(Some(db));
-    audit(ctx.shared, ctx.session, AuditAction::Flush, ("", None), AuditOutcome::Done, &format!("database {db}"));
-    ctx.out.simple("OK");
-    Ok(())
-}
-
-/// `KEYS pattern`: all keys of the database that match, if there are not too many to look at in one call.
-pub(super) fn all(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    let (db, pattern, now) = (ctx.session.db, pattern(ctx.args.at(1))?, now(ctx));
-    let len = keys.len(db, now);
-    if len > MAX_KEYS {
-        return Err(Fault::wrong(format!(
-            "KEYS: expected a database of at most {MAX_KEYS} keys, found {len}; use SCAN 0 MATCH pattern"
-        )));
-    }
-    let (mut cursor, mut found, mut bytes) = (0, Vec::new(), 0);
-    loop {
-        let (next, some) = keys.scan(db, &ScanOptions { cursor, count: MAX_KEYS, pattern, kind: None }, now);
-        bytes += some.iter().map(Vec::len).sum::<usize>();
-        if bytes > MAX_KEYS_BYTES {
-            return Err(Fault::wrong(format!(
-                "KEYS: expected at most {MAX_KEYS_BYTES} bytes of keys that match; use SCAN 0 MATCH pattern"
-            )));
-        }
-        found.extend(some);
-        cursor = next;
-        if cursor == 0 {
-            break;
-        }
-    }
-    ctx.out.array(found.len());
-    found.iter().for_each(|key| ctx.out.bulk(key));
-    Ok(())
+fn flush<'a>(args: &Args<'a>) -> Result<KeyCommand<'a>, Fault> {
+    let known = args.len() == 1 || (args.len() == 2 && (args.is(1, "ASYNC") || args.is(1, "SYNC")));
+    if known { Ok(KeyCommand::Flush) } else { Err(syntax()) }
 }
 
 /// Returns the pattern that keys must match; `None` if all do.
@@ -266,6 +126,85 @@ fn pattern(pattern: &[u8]) -> Result<Option<&[u8]>, Fault> {
         return Err(Fault::wrong(format!("MATCH: expected at most {MAX_PATTERN} bytes, found {found}")));
     }
     Ok(Some(pattern).filter(|pattern| *pattern != b"*"))
+}
+
+/// Writes a text or a word.
+fn tell_text(reply: KeyReply, out: &mut RespWriter) {
+    match reply {
+        KeyReply::Text(text) => bulk_or_nil(text.as_deref(), out),
+        KeyReply::Stored(false) => out.nil(),
+        KeyReply::Word(word) => out.simple(&word),
+        _ => out.simple("OK"),
+    }
+}
+
+pub(super) fn tell_number(reply: KeyReply, out: &mut RespWriter) {
+    out.int(if let KeyReply::Number(number) = reply { number } else { 0 });
+}
+
+fn bulk_or_nil(text: Option<&[u8]>, out: &mut RespWriter) {
+    match text {
+        Some(text) => out.bulk(text),
+        None => out.nil(),
+    }
+}
+
+fn values(reply: KeyReply) -> Vec<Option<Vec<u8>>> {
+    if let KeyReply::Values(values) = reply { values } else { Vec::new() }
+}
+
+fn tell_value(reply: KeyReply, out: &mut RespWriter) {
+    bulk_or_nil(values(reply).first().and_then(Option::as_deref), out);
+}
+
+fn tell_values(reply: KeyReply, out: &mut RespWriter) {
+    let values = values(reply);
+    out.array(values.len());
+    values.iter().for_each(|value| bulk_or_nil(value.as_deref(), out));
+}
+
+fn tell_there(reply: KeyReply, out: &mut RespWriter) {
+    out.int(i64::from(values(reply).iter().any(Option::is_some)));
+}
+
+fn fields(reply: KeyReply) -> Vec<(Vec<u8>, Vec<u8>)> {
+    if let KeyReply::Fields(fields) = reply { fields } else { Vec::new() }
+}
+
+fn tell_pairs(reply: KeyReply, out: &mut RespWriter) {
+    let fields = fields(reply);
+    out.map(fields.len());
+    for (field, value) in &fields {
+        out.bulk(field);
+        out.bulk(value);
+    }
+}
+
+fn tell_field_names(reply: KeyReply, out: &mut RespWriter) {
+    let fields = fields(reply);
+    out.array(fields.len());
+    fields.iter().for_each(|(field, _)| out.bulk(field));
+}
+
+fn tell_field_values(reply: KeyReply, out: &mut RespWriter) {
+    let fields = fields(reply);
+    out.array(fields.len());
+    fields.iter().for_each(|(_, value)| out.bulk(value));
+}
+
+/// Writes keys, after the cursor if there is one.
+fn tell_keys(reply: KeyReply, out: &mut RespWriter) {
+    let keys = match reply {
+        KeyReply::Page(cursor, keys) => {
+            out.array(2);
+            out.bulk(cursor.to_string().as_bytes());
+            keys
+        }
+        KeyReply::Keys(keys) => keys,
+        _ => Vec::new(),
+    };
+    out.array(keys.len());
+    keys.iter().for_each(|key| out.bulk(key));
 }
 
 /// `WATCH key…` is refused: nothing here needs it.

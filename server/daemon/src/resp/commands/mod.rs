@@ -6,9 +6,11 @@
 //! | `tg.rs`, `options.rs` | Tollgate's own commands, and their options |
 //! | `explanation.rs` | a decision in words |
 //! | `keys.rs`, `expire.rs` | plain keys: GET, SET, INCR, EXPIRE, SCAN, … |
+//! | `on_keys.rs` | how these are run where the keys are, and audited |
 //! | `dialects.rs`, `dialect_watch.rs` | the conventions of other limiters: FCALL, CL.THROTTLE; what operators see of them |
 //! | `native.rs`, `compact.rs` | Tollgate's own functions and scripts, and the policies their clients send |
 //! | `scripts.rs`, `functions.rs`, `script_registry.rs` | EVAL, SCRIPT, FUNCTION, and the scripts and libraries known |
+//! | `forward.rs` | scripts and functions that are not known, for a store to run |
 //! | `hello.rs`, `client.rs` | the state of a connection: HELLO, AUTH, SELECT, RESET; CLIENT, PING, MULTI, … |
 //! | `server.rs`, `info.rs`, `config.rs` | the state of the server: TIME, ROLE; INFO; CONFIG GET |
 //! | `cluster.rs` | the server as a cluster of one node: CLUSTER, READONLY |
@@ -24,11 +26,13 @@ mod dialects;
 mod docs;
 mod expire;
 mod explanation;
+mod forward;
 mod functions;
 mod hello;
 mod info;
 mod keys;
 mod native;
+pub(crate) mod on_keys;
 mod options;
 mod script_registry;
 mod scripts;
@@ -49,12 +53,13 @@ use crate::resp::session::Session;
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
 use crate::spans;
+use forward::ForwardRequest;
 pub use script_registry::ScriptAlias;
 pub(crate) use script_registry::{ScriptRegistry, ScriptView};
-pub(crate) use table::{CommandHandler, RespCommand, find};
+pub(crate) use table::{CommandHandler, KeyHandler, RespCommand, find};
 pub(crate) use tg::parse_check;
 use tollgate_engine::{DetailLevel, EngineAnswer, EngineQuestion, LockedKeys};
-use tollgate_keyspace::{DialectCall, Keyspace};
+use tollgate_keyspace::DialectCall;
 use tollgate_keyspace::{Fault, FaultCode};
 use tollgate_telemetry::audit::{AuditAction, AuditActor, AuditEvent, AuditOutcome};
 
@@ -109,6 +114,8 @@ pub(crate) enum HomeRequest {
     Reset(Box<(EngineQuestion, AuditActor)>),
     /// A call of a dialect.
     Dialect(Box<DialectCall>),
+    /// A script or function that the store is to run.
+    Forward(Box<ForwardRequest>),
 }
 
 impl HomeRequest {
@@ -118,6 +125,7 @@ impl HomeRequest {
             Self::Question(question, _) => Some(question.limits()),
             Self::Reset(reset) => Some(reset.0.limits()),
             Self::Dialect(_) => None,
+            Self::Forward(_) => Some(0),
         }
     }
 }
@@ -205,9 +213,9 @@ pub(crate) fn run_now(
 ) -> Option<HomeRequest> {
     let done = match (&command.handler, keys) {
         (CommandHandler::Plain(run), _) => run(ctx),
-        (CommandHandler::OnKeys(_), _) if !ctx.shared.engine.answers_at_once() => Err(keys_in_store(command)),
-        (CommandHandler::OnKeys(run) | CommandHandler::Inspect(run), Some(keys)) => keys.run(|keys| run(ctx, keys)),
-        (CommandHandler::OnKeys(run) | CommandHandler::Inspect(run), None) => {
+        (CommandHandler::OnKeys(handler), keys) => on_keys::run(ctx, handler, keys),
+        (CommandHandler::Inspect(run), Some(keys)) => keys.run(|keys| run(ctx, keys)),
+        (CommandHandler::Inspect(run), None) => {
             let shared = ctx.shared;
             shared.engine.on_keys(|keys| run(ctx, keys))
         }
@@ -217,21 +225,16 @@ pub(crate) fn run_now(
             Ok(request) => return Some(request),
             Err(fault) => Err(fault),
         },
+        (CommandHandler::MayAsk(ask), _) => match ask(ctx) {
+            Ok(None) => Ok(()),
+            Ok(request) => return request,
+            Err(fault) => Err(fault),
+        },
     };
     if let Err(fault) = done {
         ctx.out.fault(&fault);
     }
     None
-}
-
-/// Checks that a connection may delete or shorten what a key holds: deleting the state of a limiter resets it. Plain
-/// keys belong to their callers, whose applications count and expire them.
-fn may_forget(ctx: &CommandContext<'_>, keys: &Keyspace, key: &[u8]) -> Result<(), Fault> {
-    if !keys.is_limiter(ctx.session.db, key, ctx.shared.engine.times()) {
-        return Ok(());
-    }
-    let name = ctx.args.at(0).to_ascii_uppercase();
-    may_reset_key(ctx, key, &tollgate_keyspace::shown(&name))
 }
 
 /// Checks that a connection may reset the key of a limiter, and records that it did, or was refused, in the audit log.
@@ -253,12 +256,6 @@ fn may_refund(session: &Session) -> Result<(), Fault> {
     if session.scopes.has(Scope::Refund) { Ok(()) } else { Err(missing_scope(Scope::Refund.name(), session)) }
 }
 
-/// Returns the error of a command on plain keys, which are in the store.
-fn keys_in_store(command: &RespCommand) -> Fault {
-    let name = command.name;
-    Fault::wrong(format!("{name}: the keys are in the store that this server was started with (--store); ask it there"))
-}
-
 /// Asks a home that answers at once, with the keys held if the request touches them; returns whether it was asked.
 pub(crate) fn ask_now(
     shared: &ServerState,
@@ -275,6 +272,8 @@ pub(crate) fn ask_now(
             let Some(keys) = keys else { return false };
             dialects::decide_now(shared, call, Some(keys), out);
         }
+        // Only a store runs them.
+        HomeRequest::Forward(_) => return false,
         HomeRequest::Question(..) | HomeRequest::Reset(_) => {
             let mut context = Context::from_waker(Waker::noop());
             return pin!(ask(shared, request, out)).poll(&mut context).is_ready();
@@ -287,6 +286,7 @@ pub(crate) fn ask_now(
 pub(crate) async fn ask(shared: &ServerState, request: &HomeRequest, out: &mut RespWriter) {
     match request {
         HomeRequest::Dialect(call) => dialects::ask(shared, call, out).await,
+        HomeRequest::Forward(request) => Box::pin(forward::ask(shared, request, out)).await,
         HomeRequest::Question(question, form) => answer(shared, question, None, *form, out).await,
         HomeRequest::Reset(reset) => {
             let (question, by) = &**reset;

@@ -334,7 +334,7 @@ pub(super) fn unknown(which: &str) -> Fault {
     dialects.dedup();
     Fault::wrong(format!(
         "this server runs no Lua: expected a script of Tollgate, or the published script of a limiter it speaks ({}), \
-         found one {which}; tell it what a variant of your own does: --script SHA1=DIALECT, or run it in your Redis",
+         found one {which}; tell it what a variant of your own does: --script SHA1=DIALECT",
         dialects.join(", ")
     ))
 }

@@ -5,9 +5,9 @@ use super::{
     keys, scripts, server, tg,
 };
 use crate::access::Scope;
-use CommandHandler::{AskHome, Exec, Inspect, OnKeys, Plain};
-use tollgate_keyspace::Keyspace;
-use tollgate_keyspace::{Fault, shown};
+use crate::resp::writer::RespWriter;
+use CommandHandler::{AskHome, Exec, Inspect, MayAsk, OnKeys, Plain};
+use tollgate_keyspace::{Fault, KeyCommand, KeyReply, Keyspace, shown};
 
 /// A command.
 pub(crate) struct RespCommand {
@@ -31,14 +31,23 @@ pub(crate) struct RespCommand {
 pub(crate) enum CommandHandler {
     /// Answers from the connection and the server alone.
     Plain(fn(&mut CommandContext<'_>) -> Result<(), Fault>),
-    /// Answers from the keys, which are locked meanwhile.
-    OnKeys(fn(&mut CommandContext<'_>, &mut Keyspace) -> Result<(), Fault>),
+    /// Runs a command on keys, where the keys are.
+    OnKeys(KeyHandler),
     /// Reports on the keys, even where this server holds none.
     Inspect(fn(&mut CommandContext<'_>, &mut Keyspace) -> Result<(), Fault>),
     /// Asks the home.
     AskHome(fn(&mut CommandContext<'_>) -> Result<HomeRequest, Fault>),
+    /// Answers, or asks the home where it cannot.
+    MayAsk(fn(&mut CommandContext<'_>) -> Result<Option<HomeRequest>, Fault>),
     /// The connection itself runs the queued commands.
     Exec,
+}
+
+/// How a command on keys is read, and its reply written.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyHandler {
+    pub(crate) parse: for<'a> fn(&Args<'a>) -> Result<KeyCommand<'a>, Fault>,
+    pub(crate) tell: fn(KeyReply, &mut RespWriter),
 }
 
 impl RespCommand {
@@ -53,7 +62,7 @@ impl RespCommand {
         match self.handler {
             OnKeys(_) | Inspect(_) => true,
             AskHome(_) => !self.name.starts_with("TG."),
-            Plain(_) | Exec => false,
+            Plain(_) | MayAsk(_) | Exec => false,
         }
     }
 
@@ -132,36 +141,36 @@ pub(crate) static COMMANDS: &[RespCommand] = &[
         ONE,
         AskHome(tg::check_all),
     ),
-    line("GET", 2, "GET key", CHECK, ONE, OnKeys(keys::get)),
-    line("SET", -3, "SET key value [NX|XX] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]", CHECK, ONE, OnKeys(keys::set)),
-    line("INCR", 2, "INCR key", CHECK, ONE, OnKeys(keys::incr)),
-    line("INCRBY", 3, "INCRBY key n", CHECK, ONE, OnKeys(keys::incr_by)),
-    line("DECR", 2, "DECR key", CHECK, ONE, OnKeys(keys::decr)),
-    line("DECRBY", 3, "DECRBY key n", CHECK, ONE, OnKeys(keys::decr_by)),
-    line("EXPIRE", -3, "EXPIRE key seconds [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::expire)),
-    line("PEXPIRE", -3, "PEXPIRE key ms [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::pexpire)),
-    line("EXPIREAT", -3, "EXPIREAT key unix-seconds [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::expire_at)),
-    line("PEXPIREAT", -3, "PEXPIREAT key unix-ms [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::pexpire_at)),
-    line("TTL", 2, "TTL key", CHECK, ONE, OnKeys(expire::ttl)),
-    line("PTTL", 2, "PTTL key", CHECK, ONE, OnKeys(expire::pttl)),
-    line("EXPIRETIME", 2, "EXPIRETIME key", CHECK, ONE, OnKeys(expire::expire_time)),
-    line("PEXPIRETIME", 2, "PEXPIRETIME key", CHECK, ONE, OnKeys(expire::pexpire_time)),
-    line("EXISTS", -2, "EXISTS key…", CHECK, ALL, OnKeys(keys::exists)),
-    line("DEL", -2, "DEL key…", CHECK, ALL, OnKeys(keys::del)),
-    line("UNLINK", -2, "UNLINK key…", CHECK, ALL, OnKeys(keys::del)),
-    line("TYPE", 2, "TYPE key", CHECK, ONE, OnKeys(keys::kind)),
-    line("HGET", 3, "HGET key field", CHECK, ONE, OnKeys(keys::hget)),
-    line("HMGET", -3, "HMGET key field…", CHECK, ONE, OnKeys(keys::hmget)),
-    line("HKEYS", 2, "HKEYS key", CHECK, ONE, OnKeys(keys::hkeys)),
-    line("HVALS", 2, "HVALS key", CHECK, ONE, OnKeys(keys::hvals)),
-    line("HLEN", 2, "HLEN key", CHECK, ONE, OnKeys(keys::hlen)),
-    line("HEXISTS", 3, "HEXISTS key field", CHECK, ONE, OnKeys(keys::hexists)),
-    line("HGETALL", 2, "HGETALL key", CHECK, ONE, OnKeys(keys::hget_all)),
-    line("SCAN", -2, "SCAN cursor [MATCH pattern] [COUNT n] [TYPE word]", Some(Scope::Read), NONE, OnKeys(keys::scan)),
-    line("DBSIZE", 1, "DBSIZE", Some(Scope::Read), NONE, OnKeys(keys::db_size)),
-    line("FLUSHDB", -1, "FLUSHDB [ASYNC|SYNC]", Some(Scope::Reset), NONE, OnKeys(keys::flush)),
-    line("FLUSHALL", -1, "FLUSHALL [ASYNC|SYNC]", Some(Scope::Reset), NONE, OnKeys(keys::flush)),
-    line("KEYS", 2, "KEYS pattern", Some(Scope::Read), NONE, OnKeys(keys::all)),
+    line("GET", 2, "GET key", CHECK, ONE, OnKeys(keys::GET)),
+    line("SET", -3, "SET key value [NX|XX] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]", CHECK, ONE, OnKeys(keys::SET)),
+    line("INCR", 2, "INCR key", CHECK, ONE, OnKeys(keys::INCR)),
+    line("INCRBY", 3, "INCRBY key n", CHECK, ONE, OnKeys(keys::INCR_BY)),
+    line("DECR", 2, "DECR key", CHECK, ONE, OnKeys(keys::DECR)),
+    line("DECRBY", 3, "DECRBY key n", CHECK, ONE, OnKeys(keys::DECR_BY)),
+    line("EXPIRE", -3, "EXPIRE key seconds [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::EXPIRE)),
+    line("PEXPIRE", -3, "PEXPIRE key ms [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::PEXPIRE)),
+    line("EXPIREAT", -3, "EXPIREAT key unix-seconds [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::EXPIRE_AT)),
+    line("PEXPIREAT", -3, "PEXPIREAT key unix-ms [NX|XX|GT|LT]", CHECK, ONE, OnKeys(expire::PEXPIRE_AT)),
+    line("TTL", 2, "TTL key", CHECK, ONE, OnKeys(expire::TTL)),
+    line("PTTL", 2, "PTTL key", CHECK, ONE, OnKeys(expire::PTTL)),
+    line("EXPIRETIME", 2, "EXPIRETIME key", CHECK, ONE, OnKeys(expire::EXPIRE_TIME)),
+    line("PEXPIRETIME", 2, "PEXPIRETIME key", CHECK, ONE, OnKeys(expire::PEXPIRE_TIME)),
+    line("EXISTS", -2, "EXISTS key…", CHECK, ALL, OnKeys(keys::EXISTS)),
+    line("DEL", -2, "DEL key…", CHECK, ALL, OnKeys(keys::DEL)),
+    line("UNLINK", -2, "UNLINK key…", CHECK, ALL, OnKeys(keys::DEL)),
+    line("TYPE", 2, "TYPE key", CHECK, ONE, OnKeys(keys::TYPE)),
+    line("HGET", 3, "HGET key field", CHECK, ONE, OnKeys(keys::HGET)),
+    line("HMGET", -3, "HMGET key field…", CHECK, ONE, OnKeys(keys::HMGET)),
+    line("HKEYS", 2, "HKEYS key", CHECK, ONE, OnKeys(keys::HKEYS)),
+    line("HVALS", 2, "HVALS key", CHECK, ONE, OnKeys(keys::HVALS)),
+    line("HLEN", 2, "HLEN key", CHECK, ONE, OnKeys(keys::HLEN)),
+    line("HEXISTS", 3, "HEXISTS key field", CHECK, ONE, OnKeys(keys::HEXISTS)),
+    line("HGETALL", 2, "HGETALL key", CHECK, ONE, OnKeys(keys::HGET_ALL)),
+    line("SCAN", -2, "SCAN cursor [MATCH pattern] [COUNT n] [TYPE word]", Some(Scope::Read), NONE, OnKeys(keys::SCAN)),
+    line("DBSIZE", 1, "DBSIZE", Some(Scope::Read), NONE, OnKeys(keys::DB_SIZE)),
+    line("FLUSHDB", -1, "FLUSHDB [ASYNC|SYNC]", Some(Scope::Reset), NONE, OnKeys(keys::FLUSH)),
+    line("FLUSHALL", -1, "FLUSHALL [ASYNC|SYNC]", Some(Scope::Reset), NONE, OnKeys(keys::FLUSH)),
+    line("KEYS", 2, "KEYS pattern", Some(Scope::Read), NONE, OnKeys(keys::KEYS)),
     line("WATCH", -2, "MULTI … EXEC", CHECK, ALL, Plain(keys::watch)),
     line("UNWATCH", 1, "UNWATCH", CHECK, NONE, Plain(keys::unwatch)),
     line(
@@ -178,14 +187,14 @@ pub(crate) static COMMANDS: &[RespCommand] = &[
     line("EVAL_RO", -3, "EVAL_RO script numkeys key… arg…", CHECK, NONE, AskHome(scripts::eval_ro)),
     line("EVALSHA", -3, "EVALSHA sha1 numkeys key… arg…", CHECK, NONE, AskHome(scripts::evalsha)),
     line("EVALSHA_RO", -3, "EVALSHA_RO sha1 numkeys key… arg…", CHECK, NONE, AskHome(scripts::evalsha_ro)),
-    line("SCRIPT", -2, "SCRIPT LOAD text | EXISTS sha1… | FLUSH", CHECK, NONE, Plain(scripts::script)),
+    line("SCRIPT", -2, "SCRIPT LOAD text | EXISTS sha1… | FLUSH", CHECK, NONE, MayAsk(scripts::script)),
     line(
         "FUNCTION",
         -2,
         "FUNCTION LOAD [REPLACE] text | LIST [LIBRARYNAME pattern] [WITHCODE] | DELETE library | FLUSH",
         CHECK,
         NONE,
-        Plain(functions::function),
+        MayAsk(functions::function),
     ),
     line("TFUNCTION", -2, "TFUNCTION LOAD [REPLACE] text | LIST", CHECK, NONE, Plain(functions::triggers)),
     line("HELLO", -1, "HELLO [2|3 [AUTH name token] [SETNAME name]]", None, NONE, Plain(hello::hello)),

@@ -2,6 +2,9 @@
 
 use crate::keys::support::KeysTestServer;
 
+const UNKNOWN_FUNCTION: &str = "-ERR Function not found; with serve --store redis://… the store can run it, for a \
+                                connection with the scope script";
+
 const STATE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value: expected a state of tollgate";
 
 #[test]
@@ -157,8 +160,8 @@ fn cl_throttle() {
 fn wrong_calls_are_told_as_redis_tells_them() {
     let mut server = KeysTestServer::new();
     server.expect(&[
-        ("FCALL nosuch 0", "-ERR Function not found"),
-        ("FCALL cl.throttle 1 k 1 1 1", "-ERR Function not found"),
+        ("FCALL nosuch 0", UNKNOWN_FUNCTION),
+        ("FCALL cl.throttle 1 k 1 1 1", UNKNOWN_FUNCTION),
         ("FCALL FIXED_WINDOW 1 k 1 60", "*2 $5 allow *3 $1 1 $2 60 $1 0"),
         ("FCALL fixed_window x k 1 60", "-ERR Bad number of keys provided"),
         ("FCALL fixed_window -1 k 1 60", "-ERR Number of keys can't be negative"),

@@ -10,13 +10,16 @@
 //! | `scripts.rs` | EVALSHA, NOSCRIPT, EVAL; FUNCTION; our own functions |
 //! | `cap.rs` | what happens when there is no memory left |
 //! | `seen.rs` | decisions by dialect in the metrics |
-//! | `store.rs` | with Redis as the store |
+//! | `store.rs`, `in_store.rs` | with Redis as the store: dialects; plain keys beside those of an application |
+//! | `forward.rs` | scripts and functions that the store runs |
 //! | `differential.rs` | random commands answered as redis-server answers them |
 
 mod api;
 mod cap;
 mod dialects;
 mod differential;
+mod forward;
+mod in_store;
 mod plain;
 mod random;
 mod scripts;

@@ -5,9 +5,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use tollgate_daemon::{Server, ServerSettings};
-use tollgate_redis::{Packaging, Redis};
+use tollgate_redis::Redis;
 
-use crate::keys::store::open;
+use crate::keys::store::OpenStore;
 use crate::keys::support::Client;
 
 fn start(store: Option<Redis>) -> (Server, Client) {
@@ -92,8 +92,8 @@ fn decisions_are_counted_by_dialect_whatever_command_they_came_by() {
 #[test]
 fn decisions_in_the_store_are_counted_too() {
     let redis = tollgate_kit::Server::start().unwrap();
-    let (store, stop, thread) = open(redis.url(), Packaging::default());
-    let (server, mut client) = start(Some(store));
+    let store = OpenStore::new(redis.url(), Redis::builder);
+    let (server, mut client) = start(Some(store.store()));
     for command in ["FCALL sliding_window 1 s 60000 1", "FCALL fixed_window 1 f 1 60"] {
         (0..3).for_each(|_| drop(ask(&mut client, command)));
     }
@@ -101,6 +101,17 @@ fn decisions_in_the_store_are_counted_too() {
     for dialect in ["sliding_window", "fixed_window"] {
         assert_eq!(counts(&series, dialect), [1, 2, 3], "{dialect}: {series:#?}");
     }
-    drop((server, stop));
-    thread.join().unwrap();
+    drop(server);
+}
+
+#[test]
+fn what_stands_in_for_the_store_is_counted_as_such() {
+    // No server listens on port 1.
+    let away = Redis::builder("redis://127.0.0.1:1").deadline(std::time::Duration::from_millis(50)).lazy().unwrap();
+    let (server, mut client) = start(Some(away));
+    (0..3).for_each(|_| drop(ask(&mut client, "FCALL fixed_window 1 f 1 60")));
+    let series = series(server.http_addr().unwrap());
+    assert_eq!(counts(&series, "fixed_window"), [1, 2, 3], "{series:#?}");
+    let local = "tollgate_standin_decisions_total{dialect=\"fixed_window\",source=\"local\"}";
+    assert_eq!(series.get(local), Some(&3.0), "{series:#?}");
 }

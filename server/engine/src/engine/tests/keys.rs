@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tollgate_journal::disk::EmulatedDisk;
-use tollgate_kernel::{Clock, StoreError, Timestamp};
+use tollgate_kernel::{Clock, Timestamp};
 use tollgate_keyspace::samples::{CALLS, parse_call};
 use tollgate_keyspace::wire::WireReader;
 use tollgate_keyspace::{DialectCall, KeyCursor, Keyspace, SetOptions};
 use tollgate_memory::ManualClock;
-use tollgate_redis::CustomScript;
 use tollgate_telemetry::log::ServerLog;
 
 use super::{START, tested};
@@ -94,10 +93,4 @@ fn changes_that_no_journal_takes_are_not_remembered() {
         engine.decide_call(&parse_call("fixed_window 1 k 5 60")).unwrap();
         assert_eq!(engine.on_keys(Keyspace::take_changes), []);
     }
-}
-
-#[tokio::test]
-async fn the_embedded_store_runs_no_script() {
-    let ran = tested(POLICIES).engine.run_script(&CustomScript::new("return 1"), &[], &[]).await;
-    assert!(matches!(ran, Err(StoreError::Refused(_))), "{ran:?}");
 }

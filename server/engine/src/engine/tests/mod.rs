@@ -7,6 +7,7 @@
 //! | `candidate.rs` | flips against two kernels |
 //! | `together.rs` | several keys, all or none |
 //! | `keys.rs` | the keys of the other conventions: every change is in the journal |
+//! | `stand_in.rs` | calls of dialects while the store does not answer |
 //! | `changes.rs` | from one generation to the next: consumption, counters and visibility |
 
 mod bans;
@@ -14,6 +15,7 @@ mod candidate;
 mod changes;
 mod keys;
 mod lists;
+mod stand_in;
 mod together;
 
 use std::sync::Arc;

@@ -128,6 +128,7 @@ impl Run<'_> {
         }
         let servers: Vec<Party> =
             self.parties.iter().copied().filter(|party| matches!(party, Party::Server(_))).collect();
+        self.forget_stored(place, key)?;
         let own = [Some(self.policies[place].clone()), self.before[place].clone()];
         for text in texts.into_iter().chain(own.into_iter().flatten()) {
             self.under(text, place, |run| {
