@@ -31,7 +31,8 @@ const PATIENCE: u64 = 60_000;
 /// All faults.
 #[rustfmt::skip]
 pub static FAULTS: &[Fault] = &[
-    policy("gcra: time is not held at the latest charge", "  t = max(t, state[1])\n  if not gcra_same_rate", "  if not gcra_same_rate"),
+    policy("gcra: time is not held at the latest charge", "state[2] - max(t, state[1])", "state[2] - t"),
+    policy("gcra: a limit made smaller keeps one burst", "local whole = state[1] + state[2] - max(t, state[1])\n", "local whole = state[1] + (state[4] == rule.count and state[2] or min(state[2], rule.tolerance)) - max(t, state[1])\n"),
     policy("gcra: a fraction is forgotten", "return whole + more_whole + 1, fraction - count", "return whole + more_whole + 1, 0"),
     policy("gcra: the edge is refused", "whole == most_whole and fraction <= most_fraction", "whole == most_whole and fraction < most_fraction"),
     policy("gcra: waits are rounded down", "whole - may_owe + (fraction > may_owe_fraction and 1 or 0)", "whole - may_owe"),

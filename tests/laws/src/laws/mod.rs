@@ -64,7 +64,7 @@ pub(crate) const LAWS: &[Law] = &[
     Law {
         name: "clock",
         says: "a clock set back admits nothing sooner, and adds at most one window or refill to a wait",
-        needs: CaseNeeds { back: true, ..PLAIN },
+        needs: CaseNeeds { back: true, changes: true, ..PLAIN },
         check: clock::check,
     },
     Law {
