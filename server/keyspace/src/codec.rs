@@ -4,7 +4,7 @@
 //! consistent.
 
 use tollgate_dialects::{ApiCounterUsage, find};
-use tollgate_kernel::{KeyState, Reader, Timestamp, Writer};
+use tollgate_kernel::{KeyState, Reader, Timestamp, Writer, merge_windows};
 
 use super::entry::{KeyEntry, KeyValue, LimiterState, ScopeState, TokenData};
 use super::limiter::MAX_SCOPES;
@@ -257,7 +257,8 @@ fn write_state(state: &KeyState, to: &mut Vec<u8>) {
 fn read_state(from: &mut WireReader<'_>) -> Option<KeyState> {
     let mut words = Reader::new(from.text()?);
     let state = KeyState::read(&mut words)?;
-    words.is_done().then_some(state)
+    // Earlier releases kept a log for each window of `sliding_window`.
+    words.is_done().then(|| merge_windows(state))
 }
 
 #[cfg(test)]

@@ -321,11 +321,11 @@ fn run(call: &ParsedCall, part: &mut ScopeState, now: Timestamp, t: Timestamp) -
     if part.until < now {
         part.state = KeyState::default();
     }
-    let cells = part.state.cells_of(call.policy(), t);
-    let outcome = call.run_on(cells, &mut ApiCounterUsage::default(), t);
+    let policy = call.policy_of(&part.state, t);
+    let outcome = call.run_under(&policy, part.state.cells_of(&policy, t), &mut ApiCounterUsage::default(), t);
     part.state.settle();
     let outcome = outcome?;
-    let others = part.state.each().count() > call.policy().limits().len();
+    let others = part.state.each().count() > policy.limits().len() || *policy != *call.policy();
     match (call.action(), &outcome.decision) {
         (Action::Reset, _) if part.state.expires_after(t) == Micros::ZERO => {
             (part.state, part.until) = (KeyState::default(), now);

@@ -92,7 +92,13 @@ impl Home for RedisHome {
                 let dialect = tollgate_dialects::find(spoken.dialect);
                 let dialect = dialect.ok_or_else(|| Refusal::new(format!("no dialect {:?}", spoken.dialect)))?;
                 // A first call, of which nothing stays, tells whether the policy is one.
-                let first = Operation { t: scenario.start, key: b"first".to_vec(), n: 1.into(), want_wait: false };
+                let first = Operation {
+                    t: scenario.start,
+                    key: b"first".to_vec(),
+                    n: 1.into(),
+                    want_wait: false,
+                    policy: None,
+                };
                 self.spoken(spoken, dialect, scenario, &first)?;
                 self.wire.forget()?;
                 ScenarioLimiter::Dialect(spoken, dialect, scenario.clone())

@@ -81,7 +81,7 @@ impl Home for ServerHome {
                     "redis_limiter" => b"{api:first}".to_vec(),
                     _ => b"first".to_vec(),
                 };
-                let first = Operation { t: scenario.start, key, n: 1.into(), want_wait: false };
+                let first = Operation { t: scenario.start, key, n: 1.into(), want_wait: false, policy: None };
                 self.spoken(spoken, dialect, scenario, &first)?;
                 self.served = ServerConnections::open()?;
                 ScenarioLimiter::Dialect(spoken, dialect, scenario.clone())

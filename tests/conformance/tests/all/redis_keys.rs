@@ -73,6 +73,42 @@ fn namespaces_do_not_mix_whatever_was_asked_before() {
 }
 
 #[test]
+fn logs_of_an_earlier_release_count_until_they_expire() {
+    let (_server, mut connection) = server();
+    // Two windows with a log each, as earlier releases wrote them: three events in the minute, two of them in both.
+    let at = 1_790_000_000_000_000u64;
+    let entry = |at: u64, before: u8| [&at.to_le_bytes()[..7], &[before, 0, 0, 0, 0, 0][..]].concat();
+    let record = |size: u32, times: &[u64]| {
+        let tag = [&b"w\xce"[..], &size.to_be_bytes()].concat();
+        let tail: Vec<u8> = times.iter().enumerate().flat_map(|(before, at)| entry(*at, before as u8)).collect();
+        let mut words = vec![0xa0 | tag.len() as u8];
+        words.extend(&tag);
+        words.extend([0x94, times.len() as u8, 0, 0, 0xa0 | tail.len() as u8]);
+        if tail.len() > 31 {
+            words.pop();
+            words.extend([0xda, 0, tail.len() as u8]);
+        }
+        words.extend(tail);
+        words
+    };
+    let value = [vec![1], record(3_600_000_000, &[at, at + 2]), record(60_000_000, &[at, at + 1, at + 2])].concat();
+    redis::cmd("SET").arg("k").arg(value).arg("PX").arg(90_000_000).exec(&mut connection).unwrap();
+    let ask = |connection: &mut Connection, windows: &[&str], after: u64| {
+        let t = (at + after).to_string();
+        ints(connection, "sliding_window_testing", "k", &[windows, &[&t]].concat())[0]
+    };
+    assert_eq!(ask(&mut connection, &["3600000", "100", "60000", "3"], 3), 2);
+    assert_eq!(ask(&mut connection, &["3600000", "2"], 3), 1);
+    // A window that is added counts the log that has most of it.
+    assert_eq!(ask(&mut connection, &["3600000", "100", "30000", "3"], 3), 2);
+    assert_eq!(ask(&mut connection, &["3600000", "100", "60000", "4"], 3), 0);
+    assert_eq!(ask(&mut connection, &["3600000", "100", "60000", "4"], 60_000_000), 2);
+    assert_eq!(ask(&mut connection, &["3600000", "100", "60000", "4"], 60_000_001), 0);
+    assert_eq!(ask(&mut connection, &["3600000", "6"], 60_000_002), 0);
+    assert_eq!(ask(&mut connection, &["3600000", "6"], 60_000_003), 1);
+}
+
+#[test]
 fn dialects_do_not_take_each_others_state() {
     let (_server, mut connection) = server();
     for _ in 0..4 {
