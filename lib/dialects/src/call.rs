@@ -65,6 +65,7 @@ pub enum CallClock {
 #[derive(Debug)]
 pub struct ParsedCall {
     state_key: Vec<u8>,
+    state_name: Option<Vec<u8>>,
     policy: Policy,
     action: Action,
     clock: CallClock,
@@ -96,8 +97,23 @@ impl ParsedCall {
     ) -> Self {
         let convention = Box::new(convention);
         let (clock, reach) = (CallClock::Home, Micros::ZERO);
-        let (usage_key, windows) = (None, None);
-        Self { state_key, policy, action, clock, reach, counts_refused: false, usage_key, windows, convention }
+        let (state_name, usage_key, windows) = (None, None, None);
+        Self {
+            state_key,
+            state_name,
+            policy,
+            action,
+            clock,
+            reach,
+            counts_refused: false,
+            usage_key,
+            windows,
+            convention,
+        }
+    }
+
+    pub(crate) fn named(self, state_name: Option<Vec<u8>>) -> Self {
+        Self { state_name, ..self }
     }
 
     pub(crate) fn by_clock(self, clock: CallClock) -> Self {
@@ -131,6 +147,11 @@ impl ParsedCall {
     /// and from their own policies.
     pub fn state_key(&self) -> &[u8] {
         &self.state_key
+    }
+
+    /// Returns the name at which homes with named keys store the state, if it is not the key of the call itself.
+    pub fn state_name(&self) -> Option<&[u8]> {
+        self.state_name.as_deref()
     }
 
     /// Returns the key under which an [`ApiCounterUsage`] is stored beside the state, if the convention has one.

@@ -45,6 +45,10 @@ fn more_namespaces_than_a_key_keeps_are_refused() {
     }
     assert_eq!(keys.counts().bytes, bytes);
     assert_eq!(ask(&mut keys, &slots(1, "mine"), NOW + 1).unwrap(), refused);
+    // Another limiter in a namespace that is known is none more, and what is at a name already opens no namespace.
+    ask(&mut keys, "ar1 1 k 1 mine [[5,2,1]] 1700000040 0", NOW + 1).unwrap();
+    ask(&mut keys, "fixed_window 1 more:{k} 5 60", NOW + 1).unwrap();
+    assert_eq!(ask(&mut keys, &slots(1, "more"), NOW + 1).unwrap_err().code, FaultCode::Wrong);
     // A minute later the key's own namespace has expired, and makes room.
     ask(&mut keys, "slot_window 1 k 1 more [[5,60,1]] 1700000200 0", NOW + 160_000_000).unwrap();
 }
@@ -99,7 +103,7 @@ fn at_the_cap_a_key_is_limited_by_what_it_remembers() {
     keys.watch();
     ask(&mut keys, &slots("[5,60,1],[900,90,1]", second), now + 1).unwrap();
     assert!(matches!(keys.call_effect(), CallEffect::Shared(_)));
-    assert!(keys.take_changes().contains(&KeyChange::Key(0, b"k".as_slice().into())));
+    assert!(keys.take_changes().contains(&KeyChange::Key(0, b"ns:{k}".as_slice().into())));
     // A charge on it counts for both limits.
     let (second, later) = (second + 61, now + 61_000_000);
     let both = slots("[5,60,1],[3,3600,1]", second);

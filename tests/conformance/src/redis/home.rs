@@ -58,7 +58,8 @@ impl RedisHome {
     }
 
     fn cells(&mut self, call: &ParsedCall, keys: &[Vec<u8>]) -> Result<Vec<Cell>, Refusal> {
-        cells(&mut self.wire, keys.first().map(Vec::as_slice).unwrap_or_default(), call.policy(), RecordLookup::Place)
+        let key = call.state_name().or(keys.first().map(Vec::as_slice)).unwrap_or_default();
+        cells(&mut self.wire, key, call.policy(), RecordLookup::Place)
     }
 
     /// A call whose convention has no function: its policy decided by `tollgate`, worded here.

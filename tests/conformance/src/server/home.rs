@@ -44,7 +44,8 @@ impl ServerHome {
         if let Some(look) = spoken.look {
             let call = read(dialect, &command.keys, &command.args)?;
             let t = call.time(home)?;
-            let states = self.served.server.states(command.keys.first().map(Vec::as_slice).unwrap_or_default());
+            let key = call.state_name().or(command.keys.first().map(Vec::as_slice)).unwrap_or_default();
+            let states = self.served.server.states(key);
             let mut state = states.into_iter().find(|state| knows(state, call.policy())).unwrap_or_default();
             let allowed = answer.get("allowed").and_then(serde_json::Value::as_bool);
             let decision = looked_at(&call, &state, t)

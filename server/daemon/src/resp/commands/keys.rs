@@ -1,7 +1,7 @@
 //! Plain keys, as in Redis: GET, SET, INCR, DEL, SCAN, HGETALL and others.
 
 use super::expire::expiry;
-use super::{CommandContext, audit, may_forget};
+use super::{CommandContext, audit, may_delete, may_forget};
 use tollgate_keyspace::Fault;
 use tollgate_keyspace::{ClockReadings, Expiry, Keyspace, ScanOptions, SetOptions, number};
 use tollgate_telemetry::audit::{AuditAction, AuditOutcome};
@@ -70,7 +70,7 @@ pub(super) fn set(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(
         && ends <= now.wall
     {
         // The expiry is in the past.
-        keys.delete(db, [args.at(1)].into_iter(), now);
+        keys.forget(db, args.at(1));
         done = true;
     }
     match (tells, done) {
@@ -106,7 +106,7 @@ fn add(ctx: &mut CommandContext<'_>, keys: &mut Keyspace, number: i64) -> Result
 }
 
 pub(super) fn del(ctx: &mut CommandContext<'_>, keys: &mut Keyspace) -> Result<(), Fault> {
-    ctx.args.iter().skip(1).try_for_each(|key| may_forget(ctx, keys, key))?;
+    ctx.args.iter().skip(1).try_for_each(|key| may_delete(ctx, keys, key))?;
     let gone = keys.delete(ctx.session.db, ctx.args.iter().skip(1), now(ctx));
     ctx.out.int(gone);
     Ok(())

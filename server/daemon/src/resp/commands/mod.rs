@@ -227,6 +227,18 @@ fn may_forget(ctx: &CommandContext<'_>, keys: &Keyspace, key: &[u8]) -> Result<(
     if !keys.is_limiter(ctx.session.db, key, ctx.shared.engine.times()) {
         return Ok(());
     }
+    may_reset_by_command(ctx, key)
+}
+
+/// Checks that a connection may delete a key, which also clears the states of limiters at names derived from it.
+fn may_delete(ctx: &CommandContext<'_>, keys: &Keyspace, key: &[u8]) -> Result<(), Fault> {
+    if keys.has_namespaces(ctx.session.db, key, ctx.shared.engine.times()) {
+        return may_reset_by_command(ctx, key);
+    }
+    may_forget(ctx, keys, key)
+}
+
+fn may_reset_by_command(ctx: &CommandContext<'_>, key: &[u8]) -> Result<(), Fault> {
     let name = ctx.args.at(0).to_ascii_uppercase();
     may_reset_key(ctx, key, &tollgate_keyspace::shown(&name))
 }
