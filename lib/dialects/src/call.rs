@@ -1,8 +1,11 @@
 //! A call: the result of parsing a dialect's arguments, and how it is decided in a process.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
-use tollgate_kernel::{Cell, Decision, Detail, EXACT, KeyState, Micros, Policy, Request, Timestamp, decide_with};
+use tollgate_kernel::{
+    Cell, Decision, Detail, EXACT, KeyState, Micros, Policy, Request, SharedWindows, Timestamp, decide_with,
+};
 
 use crate::api_counter::ApiCounterUsage;
 use crate::error::DialectError;
@@ -62,6 +65,7 @@ pub enum CallClock {
 #[derive(Debug)]
 pub struct ParsedCall {
     state_key: Vec<u8>,
+    state_name: Option<Vec<u8>>,
     policy: Policy,
     action: Action,
     clock: CallClock,
@@ -70,6 +74,8 @@ pub struct ParsedCall {
     /// Whether refused requests are counted in whole units.
     counts_refused: bool,
     usage_key: Option<Vec<u8>>,
+    /// The windows of a call whose limits count the same events; the policy is then that of their keeper.
+    windows: Option<SharedWindows>,
     convention: Box<dyn Convention>,
 }
 
@@ -91,7 +97,23 @@ impl ParsedCall {
     ) -> Self {
         let convention = Box::new(convention);
         let (clock, reach) = (CallClock::Home, Micros::ZERO);
-        Self { state_key, policy, action, clock, reach, counts_refused: false, usage_key: None, convention }
+        let (state_name, usage_key, windows) = (None, None, None);
+        Self {
+            state_key,
+            state_name,
+            policy,
+            action,
+            clock,
+            reach,
+            counts_refused: false,
+            usage_key,
+            windows,
+            convention,
+        }
+    }
+
+    pub(crate) fn named(self, state_name: Option<Vec<u8>>) -> Self {
+        Self { state_name, ..self }
     }
 
     pub(crate) fn by_clock(self, clock: CallClock) -> Self {
@@ -104,6 +126,10 @@ impl ParsedCall {
 
     pub(crate) fn counting_refused(self) -> Self {
         Self { counts_refused: true, ..self }
+    }
+
+    pub(crate) fn on_one_log(self, windows: SharedWindows) -> Self {
+        Self { windows: Some(windows), ..self }
     }
 
     pub(crate) fn with_usage(self, key: Vec<u8>) -> Self {
@@ -129,14 +155,25 @@ impl ParsedCall {
         &self.state_key
     }
 
+    /// Returns the name at which homes with named keys store the state, if it is not the key of the call itself.
+    pub fn state_name(&self) -> Option<&[u8]> {
+        self.state_name.as_deref()
+    }
+
     /// Returns the key under which an [`ApiCounterUsage`] is stored beside the state, if the convention has one.
     pub fn usage_key(&self) -> Option<&[u8]> {
         self.usage_key.as_deref()
     }
 
-    /// Returns the policy to decide by.
+    /// Returns the policy under which the state is stored, by which most conventions decide.
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// Returns the same for a key with this state: a log that several calls share is kept for the longest window of
+    /// them all.
+    pub fn policy_of(&self, state: &KeyState, t: Timestamp) -> Cow<'_, Policy> {
+        self.windows.as_ref().map_or(Cow::Borrowed(&self.policy), |windows| windows.keeper_of(state, t))
     }
 
     /// Returns the action to perform.
@@ -192,12 +229,24 @@ impl ParsedCall {
         home: Timestamp,
     ) -> Result<DialectOutcome, DialectError> {
         let t = self.time(home)?;
-        self.run_on(state.cells_of(&self.policy, t), usage, t)
+        let policy = self.policy_of(state, t);
+        self.run_under(&policy, state.cells_of(&policy, t), usage, t)
     }
 
     /// As [`ParsedCall::run_with`], on the policy's cells in policy order, at [`ParsedCall::time`].
     pub fn run_on(
         &self,
+        cells: &mut [Cell],
+        usage: &mut ApiCounterUsage,
+        t: Timestamp,
+    ) -> Result<DialectOutcome, DialectError> {
+        self.run_under(&self.policy, cells, usage, t)
+    }
+
+    /// As [`ParsedCall::run_on`], on the cells of the key's policy: see [`ParsedCall::policy_of`].
+    pub fn run_under(
+        &self,
+        policy: &Policy,
         cells: &mut [Cell],
         usage: &mut ApiCounterUsage,
         t: Timestamp,
@@ -210,7 +259,10 @@ impl ParsedCall {
         };
         self.refuse_inexact(cells, t, request)?;
         let mut details = Vec::with_capacity(cells.len());
-        let decision = decide_with(&self.policy, cells, t, request, |detail| details.push(detail));
+        let decision = match (&self.windows, &mut *cells) {
+            (Some(windows), [cell]) => windows.decide(policy, cell, t, request, |detail| details.push(detail)),
+            (_, cells) => decide_with(policy, cells, t, request, |detail| details.push(detail)),
+        };
         if self.usage_key.is_some() {
             let count = self.held(cells, t).map(|held| held as u64).max().unwrap_or_default();
             *usage = usage.after(&decision, count);

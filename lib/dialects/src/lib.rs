@@ -57,6 +57,7 @@ pub use reply::{DialectReply, ReplyValue};
 pub use rolling::RollingResult;
 pub use rolling_options::{RollingLimit, RollingOptions};
 pub use scripts::{PublishedKind, PublishedScript, SCRIPTS, normalized, published};
+pub use slotted::{key_of_name, namespace_of, state_name};
 
 /// Parses the keys and arguments of a call. An error changes nothing.
 pub type CallParser = fn(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError>;

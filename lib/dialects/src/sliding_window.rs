@@ -1,13 +1,14 @@
 //! `sliding_window KEY (SIZE_ms LIMIT)+ [EXTRA_TTL_ms]`: the exact event log of rdslim.
 //!
 //! The reply is 0 and the request is recorded, or it is the index of the first full window, counted from 1, and nothing
-//! is recorded. An event still counts exactly SIZE later, so a window of the kernel is one microsecond longer. A limit
-//! of 0 or less always refuses. The original forgets events that the second window still needs if the first is not the
+//! is recorded. All windows of a key count the same events, so a window that is added later counts those that are held:
+//! those of the longest window of the calls before. An event still counts exactly SIZE later, so a window of the kernel
+//! is one microsecond longer. A limit of 0 or less always refuses. The original forgets events that the second window still needs if the first is not the
 //! largest, and breaks on a fractional size.
 
 use tollgate_kernel::algorithms::Rule;
 use tollgate_kernel::algorithms::sliding::Sliding;
-use tollgate_kernel::{Decision, Detail, EXACT, Limit, Micros, Policy, Request, Timestamp};
+use tollgate_kernel::{Decision, Detail, EXACT, Limit, Micros, Request, SharedWindows, Timestamp};
 
 use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{decimal, one_key};
@@ -44,12 +45,12 @@ fn parse(keys: &[&[u8]], args: &[&[u8]]) -> Result<ParsedCall, DialectError> {
         limits.push(limit(index, size, count, repeated, size_text)?);
         sizes.push(size);
     }
-    let policy = Policy::new(limits).map_err(|error| DialectError::policy("windows", error))?;
+    let windows = SharedWindows::new(limits).map_err(|error| DialectError::policy("windows", error))?;
     let kept = sizes.first().copied().unwrap_or_default().saturating_add(extra);
     let largest = sizes.into_iter().max().unwrap_or_default();
     let convention = SlidingWindowConvention { life: Micros::new(kept.max(largest)) };
-    let call = ParsedCall::new(key.to_vec(), policy, Action::Check(Request::ONE), convention);
-    Ok(call.reaching_back(Micros::new(kept)))
+    let call = ParsedCall::new(key.to_vec(), windows.keeper().clone(), Action::Check(Request::ONE), convention);
+    Ok(call.reaching_back(Micros::new(kept)).on_one_log(windows))
 }
 
 /// Parses milliseconds, possibly with a fraction, into microseconds rounded down.
@@ -70,8 +71,8 @@ fn count(name: &str, text: &[u8]) -> Result<u64, DialectError> {
     number.ceil().filter(|count| *count <= EXACT).ok_or_else(|| DialectError::new(name, expected, text))
 }
 
-/// Builds the limit of a window. A window is identified by its size, so that its state stays if windows change position
-/// or limit. A size that is given again is distinguished by `repeated`, the number of windows of that size before it.
+/// Builds the limit of a window. A size that is given again is distinguished by `repeated`, the number of windows of that
+/// size before it.
 fn limit(index: usize, size: u64, count: u64, repeated: usize, text: &[u8]) -> Result<Limit, DialectError> {
     let wrong = |problem| DialectError::limit(format!("size {}", index + 1), problem, text);
     let rule = Sliding::of_single_units(count, Micros::new(size + 1)).map_err(wrong)?;
@@ -99,6 +100,8 @@ impl Convention for SlidingWindowConvention {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_kernel::{KeyState, Policy, merge_windows};
+
     use super::*;
     use crate::testing::{TestHome, error};
 
@@ -199,6 +202,57 @@ mod tests {
         home.ask_times(3, T, &["k"], &["1000", "3", "500", "9"]);
         assert_eq!(home.ask(T, &["k"], &["500", "9", "1000", "3"]), "2");
         assert_eq!(home.ask(T, &["k"], &["500", "9", "1000", "4"]), "0");
+    }
+
+    #[test]
+    fn a_window_that_is_added_later_counts_what_is_held() {
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask_times(3, T, &["k"], &["3600000", "100"]).concat(), "000");
+        let both = &["3600000", "100", "60000", "3"];
+        assert_eq!(home.ask(T + 1_000_000, &["k"], both), "2");
+        assert_eq!(home.ask(T + 60_000_000, &["k"], both), "2");
+        assert_eq!(home.ask(T + 60_000_001, &["k"], both), "0");
+        // A longer one counts what the others have kept.
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask_times(3, T, &["k"], &["60000", "9"]).concat(), "000");
+        assert_eq!(home.ask_times(2, T + 60_000_000, &["k"], &["3600000", "4"]).concat(), "01");
+    }
+
+    #[test]
+    fn events_are_kept_for_the_longest_window_of_all_callers() {
+        let mut home = TestHome::new(&DIALECT);
+        assert_eq!(home.ask_times(2, T, &["k"], &["3600000", "3"]).concat(), "00");
+        assert_eq!(home.ask(T + 120_000_000, &["k"], &["1000", "9"]), "0");
+        assert_eq!(home.ask(T + 121_000_000, &["k"], &["3600000", "3"]), "1");
+        // An hour later nothing is held, and the window is forgotten with the events.
+        let later = T + 2 * 3_600_000_000;
+        assert_eq!(home.ask(later + 200_000_000, &["k"], &["1000", "9"]), "0");
+        assert_eq!(home.ask(later + 202_000_000, &["k"], &["1000", "9"]), "0");
+        assert_eq!(home.ask_times(3, later + 203_000_000, &["k"], &["3600000", "3"]).concat(), "001");
+    }
+
+    #[test]
+    fn logs_of_earlier_releases_are_merged() {
+        let limit = |size: u64, count| limit(0, size, count, 0, b"").unwrap();
+        let apart = |sizes: &[(u64, u64)]| {
+            Policy::new(sizes.iter().map(|(size, count)| limit(*size, *count)).collect()).unwrap()
+        };
+        let (minute, hour) = ((60_000_000, 10), (3_600_000_000, 100));
+        let at = |us| Timestamp::saturating(T + us);
+        let mut state = KeyState::default();
+        // Two events of both windows, and one that only the window of a minute saw.
+        assert!(state.decide(&apart(&[hour, minute]), at(0), &Request::ONE).allowed);
+        assert!(state.decide(&apart(&[minute]), at(1), &Request::ONE).allowed);
+        assert!(state.decide(&apart(&[hour, minute]), at(2), &Request::ONE).allowed);
+        let fixed: Policy = "5/h fixed".parse().unwrap();
+        assert!(state.decide(&fixed, at(2), &Request::ONE).allowed);
+        let mut state = merge_windows(state);
+        assert_eq!(state.each().count(), 2, "one log, and the state of another dialect");
+        let args: [&[u8]; 4] = [b"3600000", b"4", b"60000", b"10"];
+        let call = parse(&[b"k"], &args).unwrap();
+        let replies: Vec<_> = (3..5).map(|us| call.run(&mut state, at(us)).unwrap().to_string()).collect();
+        assert_eq!(replies, ["0", "1"], "three events were held");
+        assert_eq!(merge_windows(state.clone()), state);
     }
 
     #[test]

@@ -110,6 +110,44 @@ local function slotted_rules(kind, namespace, text, places)
   return remember(name, rules)
 end
 
+-- The name of the state: `NAMESPACE:{KEY}`, in the key's own slot. Where no such name is in it, the state is at the
+-- key itself.
+local function slotted_name(namespace, key)
+  if key == '' or string.find(key, '}', 1, true) or string.find(namespace, '{', 1, true) then
+    return key
+  end
+  return namespace .. ':{' .. key .. '}'
+end
+
+-- Whether a value holds a record of one of these rules that has not expired.
+local function slotted_holds(value, rules, home)
+  local items = { pcall(unpack_value, value) }
+  for _, item in ipairs(items) do
+    local kept = type(item) == 'table' and type(item[1]) == 'table' and item or {}
+    for _, rule in ipairs(rules) do
+      if item == rule.tag then
+        return true
+      end
+      for _, record in ipairs(kept) do
+        if record[1] == rule.tag and record[2] > home then
+          return true
+        end
+      end
+    end
+  end
+  return false
+end
+
+-- Whether the key itself holds a state of these rules, as earlier releases left it. What else is there belongs to the
+-- application.
+local function slotted_is_at(key, rules, home)
+  local value = pcall_redis('GET', key)
+  if type(value) == 'table' then
+    value = pcall_redis('HGET', key, HEAD)
+  end
+  return type(value) == 'string' and string.byte(value) == VERSION and slotted_holds(value, rules, home)
+end
+
 local function slotted_forget(key, rules, home, least)
   local entry = open(key, rules, home, least, false, true)
   for place, rule in ipairs(rules) do
@@ -134,23 +172,35 @@ local function slotted_run(kind, keys, args)
     fail('count', 'an integer of at most 9007199254740991', quote(args[1]))
   end
   local places, t = slotted_places(args[4])
+  local name = slotted_name(args[2], key)
   if negative then
     -- A reset needs no clock.
-    slotted_forget(key, slotted_rules(kind, args[2], args[3]), home, least)
+    local rules = slotted_rules(kind, args[2], args[3])
+    slotted_forget(name, rules, home, least)
+    if name ~= key and slotted_is_at(key, rules, home) then
+      slotted_forget(key, rules, home, least)
+    end
     return want_wait and 0 or false
   end
   local rules = slotted_rules(kind, args[2], args[3], places)
   if not t then
     fail('now', 'a time from 0 and below 2^53 ticks of 1', quote(args[4]))
   end
+  local exact = kind.exact and count > 0
   local allowed, _, wait, reset_after, _, kept, found, dirty =
-    ask(key, rules, home, least, t, count, 'uniform', 1, kind.exact and count > 0)
+    ask(name, rules, home, least, t, count, 'uniform', 1, exact)
+  if not found and name ~= key and slotted_is_at(key, rules, home) then
+    -- It goes on there until it expires, so that servers of both releases count together.
+    name = key
+    allowed, _, wait, reset_after, _, kept, found, dirty =
+      ask(name, rules, home, least, t, count, 'uniform', 1, exact)
+  end
   local life = LONGEST_LIFE
   if t > 0 then
     -- Redis counts in milliseconds: a double is close enough.
     life = min((kind.exact and rules.longest or reset_after) * (home / t), LONGEST_LIFE)
   end
-  keep_for(key, rules, kept, found, dirty, home, life, least)
+  keep_for(name, rules, kept, found, dirty, home, life, least)
   if not want_wait then
     return not allowed and 1 or false
   end

@@ -24,6 +24,7 @@ pub(crate) type LimitFields = [(&'static str, &'static [&'static str]); 3];
 /// The parsed arguments. The numbers of the limits are not yet checked.
 pub(crate) struct SlottedArguments<'a> {
     state_key: Vec<u8>,
+    state_name: Option<Vec<u8>>,
     /// `None` for a reset.
     count: Option<Cost>,
     now: &'a [u8],
@@ -109,6 +110,7 @@ pub(crate) fn read<'a>(
     };
     Ok(SlottedArguments {
         state_key: state_key(namespace, key),
+        state_name: state_name(namespace, key),
         count: read_count(count)?,
         now,
         want_wait: !matches!(want_wait, b"" | b"0"),
@@ -119,7 +121,12 @@ pub(crate) fn read<'a>(
 /// Returns `namespace:{key}` as the original writes it, but with the braces of the key escaped, so that no key reaches
 /// into another namespace.
 fn state_key(namespace: &[u8], key: &[u8]) -> Vec<u8> {
-    let mut name = [namespace, b":{"].concat();
+    [namespace, &escaped(key)].concat()
+}
+
+/// Returns `:{key}` with the braces of the key escaped.
+fn escaped(key: &[u8]) -> Vec<u8> {
+    let mut name = b":{".to_vec();
     for byte in key {
         match byte {
             b'{' => name.extend(b"%7B"),
@@ -130,6 +137,26 @@ fn state_key(namespace: &[u8], key: &[u8]) -> Vec<u8> {
     }
     name.push(b'}');
     name
+}
+
+/// Returns the name `namespace:{key}` at which a state is stored: it begins with the namespace and is in the slot of the
+/// key in a cluster. Returns `None` where no such name exists, because the key is empty or has a `}`, or the namespace has
+/// a `{`; the state is then stored at the key.
+pub fn state_name(namespace: &[u8], key: &[u8]) -> Option<Vec<u8>> {
+    let has_name = !key.is_empty() && !key.contains(&b'}') && !namespace.contains(&b'{');
+    has_name.then(|| [namespace, b":{", key, b"}"].concat())
+}
+
+/// Returns the key of a name that [`state_name`] may have returned.
+pub fn key_of_name(name: &[u8]) -> Option<&[u8]> {
+    let open = name.iter().position(|byte| *byte == b'{')?;
+    let key = name.get(open + 1..)?.strip_suffix(b"}")?;
+    (open > 0 && name[open - 1] == b':' && !key.is_empty() && !key.contains(&b'}')).then_some(key)
+}
+
+/// Returns the namespace of a [`ParsedCall::state_key`] of this key.
+pub fn namespace_of<'a>(state_key: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    state_key.strip_suffix(&*escaped(key))
 }
 
 fn read_count(text: &[u8]) -> Result<Option<Cost>, DialectError> {
@@ -205,7 +232,8 @@ impl SlottedArguments<'_> {
             None => Action::Reset,
         };
         let convention = SlottedConvention { want_wait: self.want_wait, ticks, now, longest };
-        Ok(ParsedCall::new(self.state_key, policy, action, convention).by_clock(CallClock::Caller(now)))
+        let call = ParsedCall::new(self.state_key, policy, action, convention).named(self.state_name);
+        Ok(call.by_clock(CallClock::Caller(now)))
     }
 }
 
@@ -252,6 +280,28 @@ impl Convention for SlottedConvention {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_begins_with_its_namespace_and_has_the_key_as_its_tag() {
+        for (namespace, key, name) in [
+            ("ns", "login:1", Some("ns:{login:1}")),
+            ("", "k", Some(":{k}")),
+            ("n}s", "a{b%", Some("n}s:{a{b%}")),
+            ("ns", "", None),
+            ("ns", "{user}:login", None),
+            ("n{s", "k", None),
+        ] {
+            let found = state_name(namespace.as_bytes(), key.as_bytes());
+            assert_eq!(found.as_deref(), name.map(str::as_bytes), "{namespace} {key}");
+            assert!(name.is_none_or(|name| key_of_name(name.as_bytes()) == Some(key.as_bytes())), "{namespace} {key}");
+            let state_key = state_key(namespace.as_bytes(), key.as_bytes());
+            assert_eq!(namespace_of(&state_key, key.as_bytes()), Some(namespace.as_bytes()));
+        }
+        for name in ["{k}", "ns{k}", "ns:{k}x", "ns:{}", "ns:{a}b}", "ns:k}", "ns"] {
+            assert_eq!(key_of_name(name.as_bytes()), None, "{name}");
+        }
+        assert_eq!(namespace_of(b"ns:{k}", b"other"), None);
+    }
 
     #[test]
     fn no_key_reaches_into_another_namespace() {

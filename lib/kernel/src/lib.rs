@@ -26,6 +26,7 @@
 //! | `spacing.rs` | a minimum time between charges |
 //! | `combine.rs` | several limits, all charged or none; the exact wait |
 //! | `state.rs` | a key's cells under changing policies |
+//! | `windows.rs` | windows that count the same events, on one log |
 //! | `words.rs`, `written.rs` | states as integers; limits, policies and keys as integers |
 //! | `lua.rs` | the Lua twins of what the algorithms share, as text |
 //! | `glob.rs` | matching names against a pattern |
@@ -53,6 +54,7 @@ mod text;
 mod together;
 mod units;
 mod window;
+mod windows;
 mod words;
 mod written;
 
@@ -74,4 +76,5 @@ pub use text::parse::unit;
 pub use together::{JointDecision, JointRequest, decide_all};
 pub use units::{EXACT, Micros, Timestamp, Wait, muldiv};
 pub use window::Window;
+pub use windows::{SharedWindows, merge_windows};
 pub use words::{Reader, Writer};

@@ -45,6 +45,10 @@ fn more_namespaces_than_a_key_keeps_are_refused() {
     }
     assert_eq!(keys.counts().bytes, bytes);
     assert_eq!(ask(&mut keys, &slots(1, "mine"), NOW + 1).unwrap(), refused);
+    // Another limiter in a namespace that is known is none more, and what is at a name already opens no namespace.
+    ask(&mut keys, "ar1 1 k 1 mine [[5,2,1]] 1700000040 0", NOW + 1).unwrap();
+    ask(&mut keys, "fixed_window 1 more:{k} 5 60", NOW + 1).unwrap();
+    assert_eq!(ask(&mut keys, &slots(1, "more"), NOW + 1).unwrap_err().code, FaultCode::Wrong);
     // A minute later the key's own namespace has expired, and makes room.
     ask(&mut keys, "slot_window 1 k 1 more [[5,60,1]] 1700000200 0", NOW + 160_000_000).unwrap();
 }
@@ -57,7 +61,7 @@ fn more_limits_than_a_key_keeps_are_refused() {
     let refused = ask(&mut keys, mine, NOW).unwrap();
     assert!(refused.contains("block"), "{refused}");
     for days in 1..=80u64 {
-        let asked = ask(&mut keys, &format!("sliding_window 1 k {} 1", 86_400_000 * days), NOW);
+        let asked = ask(&mut keys, &format!("fixed_window 1 k 1 {}", 86_400 * days), NOW);
         assert_eq!(asked.is_ok(), days <= 64, "{days}: {asked:?}");
         if let Err(fault) = asked {
             assert!(fault.text.contains("expected at most 64 other limits remembered for a key, found 65"), "{fault}");
@@ -83,29 +87,29 @@ fn what_charges_nothing_leaves_a_key_as_it_was() {
 #[test]
 fn at_the_cap_a_key_is_limited_by_what_it_remembers() {
     let mut keys = Keyspace::new(CAP);
+    let slots = |limits: &str, second: u64| format!("slot_window 1 k 1 ns [{limits}] {second} 0");
+    let (second, now) = (1_700_000_040, NOW);
     for _ in 0..5 {
-        ask(&mut keys, "sliding_window 1 k 60000 5", NOW).unwrap();
+        assert_eq!(ask(&mut keys, &slots("[5,60,1]", second), now).unwrap(), "nil");
     }
-    let refused = ask(&mut keys, "sliding_window 1 k 60000 5", NOW).unwrap();
-    fill(&mut keys, NOW);
+    let refused = ask(&mut keys, &slots("[5,60,1]", second), now).unwrap();
+    fill(&mut keys, now);
     // Another limit beside it, for which there is no memory.
-    for size in [90_000, 80_000, 70_000] {
-        let both = format!("sliding_window 1 k 60000 5 {size} 900");
-        assert_eq!(ask(&mut keys, &both, NOW + 1).unwrap(), refused);
+    for duration in [90, 80, 70] {
+        let both = slots(&format!("[5,60,1],[900,{duration},1]"), second);
+        assert_eq!(ask(&mut keys, &both, now + 1).unwrap(), refused);
     }
     // The key is also reported as changed, for persistence.
     keys.watch();
-    ask(&mut keys, "sliding_window 1 k 60000 50 90000 900", NOW + 1).unwrap();
+    ask(&mut keys, &slots("[5,60,1],[900,90,1]", second), now + 1).unwrap();
     assert!(matches!(keys.call_effect(), CallEffect::Shared(_)));
-    assert!(keys.take_changes().contains(&KeyChange::Key(0, b"k".as_slice().into())));
+    assert!(keys.take_changes().contains(&KeyChange::Key(0, b"ns:{k}".as_slice().into())));
     // A charge on it counts for both limits.
-    let later = NOW + 61_000_000;
-    let both = "sliding_window 1 k 60000 5 3600000 3";
-    let passed: Vec<String> = (0..5).map(|step| ask(&mut keys, both, later + step).unwrap()).collect();
-    assert_eq!(passed, ["0", "0", "0", "2", "2"]);
-    let alone: Vec<String> =
-        (0..4).map(|step| ask(&mut keys, "sliding_window 1 k 60000 5", later + 9 + step).unwrap()).collect();
-    assert_eq!(alone, ["0", "0", "1", "1"]);
+    let (second, later) = (second + 61, now + 61_000_000);
+    let both = slots("[5,60,1],[3,3600,1]", second);
+    let passed: Vec<String> = (0..5).map(|step| ask(&mut keys, &both, later + step).unwrap()).collect();
+    assert_eq!(passed, ["nil", "nil", "nil", "1", "1"]);
+    assert_eq!(ask(&mut keys, &slots("[5,60,1]", second), later + 9).unwrap(), "1");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tollgate_dialects::{Action, CallClock, Dialect, ParsedCall, Wording};
 
-use crate::table::entry_bytes;
+use crate::table::{derived_bytes, entry_bytes};
 
 /// The dialect that takes several keys, each with a limit of its own.
 pub(crate) const ROLLING: &str = "rolling";
@@ -37,10 +37,20 @@ impl DialectCall {
         }
     }
 
+    /// Returns the names at which a table stores its state: its keys, unless its dialect derives a name from its key.
+    pub fn places(&self) -> impl Iterator<Item = &[u8]> {
+        let derived = self.call.state_name();
+        let keys = if derived.is_some() { &[] } else { &*self.keys };
+        derived.into_iter().chain(keys.iter().map(Vec::as_slice))
+    }
+
     /// Returns an estimate, never too low, of the bytes that the state of new keys takes.
     pub(crate) fn new_bytes(&self) -> usize {
-        let names = self.keys.iter().map(|key| 2 * entry_bytes(key.len()) + self.call.state_key().len());
-        names.sum::<usize>() + 1_024 + 768 * self.call.policy().limits().len()
+        let state_key = self.call.state_key().len();
+        let names = self.places().map(|name| 2 * entry_bytes(name.len()) + state_key);
+        let derived =
+            self.call.state_name().map_or(0, |name| derived_bytes(name, self.keys.iter().map(Vec::len).sum()));
+        names.sum::<usize>() + derived + 1_024 + 768 * self.call.policy().limits().len()
     }
 
     /// Returns whether it may charge. A call that only reads never takes memory.

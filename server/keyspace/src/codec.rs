@@ -4,7 +4,7 @@
 //! consistent.
 
 use tollgate_dialects::{ApiCounterUsage, find};
-use tollgate_kernel::{KeyState, Reader, Timestamp, Writer};
+use tollgate_kernel::{KeyState, Reader, Timestamp, Writer, merge_windows};
 
 use super::entry::{KeyEntry, KeyValue, LimiterState, ScopeState, TokenData};
 use super::limiter::MAX_SCOPES;
@@ -64,11 +64,11 @@ impl Keyspace {
     pub fn read_entry(&mut self, db: u8, key: &[u8], from: &mut WireReader<'_>) -> Option<()> {
         let entry = read_entry(from)?;
         (usize::from(db) < DATABASES && key.len() <= MAX_NAME).then_some(())?;
-        self.table.put(db, key, entry);
+        self.put_read(db, key, entry);
         Some(())
     }
 
-    /// Removes a key.
+    /// Removes a key. States at names that were derived from it stay: a journal tells of each name by itself.
     pub fn forget(&mut self, db: u8, key: &[u8]) {
         self.table.remove(db, key);
     }
@@ -257,7 +257,8 @@ fn write_state(state: &KeyState, to: &mut Vec<u8>) {
 fn read_state(from: &mut WireReader<'_>) -> Option<KeyState> {
     let mut words = Reader::new(from.text()?);
     let state = KeyState::read(&mut words)?;
-    words.is_done().then_some(state)
+    // Earlier releases kept a log for each window of `sliding_window`.
+    words.is_done().then(|| merge_windows(state))
 }
 
 #[cfg(test)]
@@ -367,6 +368,68 @@ mod tests {
             assert_eq!(copy.data(1, b"{api:x}:data", t(0)).unwrap(), keys.data(1, b"{api:x}:data", t(0)).unwrap());
             assert_eq!(copy.get(3, b"text", t(1_000_001)).unwrap(), None);
         }
+    }
+
+    /// Puts the states with a namespace at the key itself, as earlier releases did, and returns what they wrote of it.
+    fn as_before(keys: &mut Keyspace, key: &[u8]) -> Vec<u8> {
+        let names: Vec<Vec<u8>> = keys.table.names_of(0, key).map(<[u8]>::to_vec).collect();
+        let mut parts = Vec::new();
+        for name in names {
+            let Some(KeyEntry { value: KeyValue::Limiter(limiter), .. }) = keys.table.remove(0, &name) else {
+                panic!()
+            };
+            parts.extend(limiter.parts);
+        }
+        let entry = KeyEntry::new(KeyValue::Limiter(Box::new(LimiterState { parts })), Some(t(60_000_000)));
+        keys.table.put(0, key, entry);
+        let mut bytes = Vec::new();
+        assert!(keys.write_entry(0, key, &mut bytes));
+        bytes
+    }
+
+    #[test]
+    fn states_at_the_key_itself_are_moved() {
+        let mut keys = Keyspace::new(1 << 20);
+        let slots = "slot_window 1 k 1 NS [[5,60,1]] 1700000040 0";
+        let ask = |keys: &mut Keyspace, text: &str| format!("{:?}", keys.decide(&parse_call(text), t(0)).unwrap());
+        let of = |namespace: &str| slots.replace("NS", namespace);
+        for (namespace, count) in [("ns", 5), ("other", 2)] {
+            (0..count).for_each(|_| assert_eq!(ask(&mut keys, &of(namespace)), "Nil"));
+        }
+        let empty = keys.counts().bytes;
+        let bytes = as_before(&mut keys, b"k");
+        let mut copy = Keyspace::new(1 << 20);
+        copy.read_entry(0, b"k", &mut WireReader::new(&bytes)).unwrap();
+        assert_eq!(copy.exist(0, [&b"k"[..], b"ns:{k}", b"other:{k}"].into_iter(), t(0)), 2);
+        assert!(copy.counts().bytes <= empty + empty / 5, "{} bytes, not {empty}", copy.counts().bytes);
+        // Read again, as a journal repeats it, they are there once.
+        copy.read_entry(0, b"k", &mut WireReader::new(&bytes)).unwrap();
+        assert_eq!(ask(&mut copy, &of("ns")), "Int(1)");
+        assert_eq!(ask(&mut copy, &of("other")), "Nil");
+        // What was moved is written where it is now.
+        let mut again = Keyspace::new(1 << 20);
+        read(&mut again, &written(&copy, 0)).unwrap();
+        assert_eq!(ask(&mut again, &of("ns")), "Int(1)");
+        assert!(again.has_namespaces(0, b"k", t(0)));
+        // The key itself may have held something else.
+        copy.forget(0, b"k");
+        assert_eq!(ask(&mut copy, &of("ns")), "Int(1)");
+        assert_eq!(again.delete(0, [&b"k"[..]].into_iter(), t(0)), 1);
+        assert_eq!((again.counts().keys, again.counts().bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_flush_and_expiry_leave_no_names_behind() {
+        let mut keys = Keyspace::new(1 << 20);
+        for db in [0, 3] {
+            let mut call = parse_call("slot_window 1 k 1 ns [[5,60,1]] 1700000040 0");
+            call.db = db;
+            keys.decide(&call, t(0)).unwrap();
+        }
+        keys.flush(Some(3));
+        assert!(keys.has_namespaces(0, b"k", t(0)) && !keys.has_namespaces(3, b"k", t(0)));
+        assert_eq!(keys.get(0, b"x", t(61_000_000)).unwrap(), None);
+        assert_eq!((keys.counts().keys, keys.counts().bytes), (0, 0));
     }
 
     #[test]

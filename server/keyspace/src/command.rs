@@ -209,8 +209,11 @@ impl Keyspace {
         let now = now.into();
         let mut limiters = Vec::new();
         if command.forgets() {
-            let keys = command.keys().into_iter().filter(|key| self.is_limiter(db, key, now));
-            limiters.extend(keys.map(<[u8]>::to_vec));
+            // Deleting a key also clears the states of limiters at names that were derived from it.
+            let deletes = matches!(command, KeyCommand::Delete(_));
+            let is_limiter =
+                |key: &&[u8]| self.is_limiter(db, key, now) || deletes && self.has_namespaces(db, key, now);
+            limiters.extend(command.keys().into_iter().filter(is_limiter).map(<[u8]>::to_vec));
         }
         if !limiters.is_empty() && !may_reset {
             return KeyOutcome { result: Err(KeyFailure::NeedsReset), limiters };
@@ -269,7 +272,7 @@ impl Keyspace {
             && ends <= now.wall
         {
             // The expiry is in the past.
-            self.delete(db, [set.key].into_iter(), now);
+            self.forget(db, set.key);
         }
         Ok(before.map_or(KeyReply::Stored(done), KeyReply::Text))
     }

@@ -94,10 +94,10 @@ impl SharedLimiters {
         }
         let shared = self.states.get(&self.bucket(dialect_call)).filter(|shared| now <= shared.until);
         let Some(shared) = shared else { return KeyState::default() };
-        let policy = dialect_call.call.policy();
+        let policy = dialect_call.call.policy_of(&shared.state, now);
         let own = |limit| shared.state.find(limit).cloned();
         let cells = policy.limits().iter().map(|limit| own(limit).unwrap_or_else(|| limit.fresh()));
-        KeyState::of(policy, cells.collect())
+        KeyState::of(&policy, cells.collect())
     }
 
     /// Decides a call on the state that its keys share with others. Limits that its keys know are decided on the cells
@@ -129,18 +129,21 @@ impl SharedLimiters {
         if dialect_call.may_charge() && (tight || shared.bytes > BUCKET_BYTES) {
             shared.state.thin();
         }
-        let cells = shared.state.cells_of(call.policy(), t);
+        let policy = call.policy_of(&shared.state, t);
+        let cells = shared.state.cells_of(&policy, t);
         let mut swap = |cells: &mut [Cell]| {
             let each = cells.iter_mut().zip(own.iter_mut());
             each.for_each(|(cell, own)| _ = own.as_mut().map(|own| std::mem::swap(cell, own)));
         };
         swap(cells);
-        let outcome = call.run_on(cells, &mut shared.usage, t);
+        let outcome = call.run_under(&policy, cells, &mut shared.usage, t);
         swap(cells);
         shared.state.settle();
         if let Ok(Some(decision)) = outcome.as_ref().map(|outcome| outcome.decision)
             && let Some(ttl) = call.ttl(&decision, now)
         {
+            // A log that several calls share is kept for the longest window of them all.
+            let ttl = if *policy == *call.policy() { ttl } else { ttl.max(shared.state.expires_after(t)) };
             shared.until = shared.until.max(now.plus(ttl));
         }
         let bytes = shared.takes();

@@ -134,11 +134,15 @@ impl Keyspace {
         Ok(sum)
     }
 
-    /// Removes keys; returns how many existed.
+    /// Removes keys, and the states of limiters at names that were derived from them; returns how many existed.
     pub fn delete<'a>(&mut self, db: u8, keys: impl Iterator<Item = &'a [u8]>, now: impl Into<ClockReadings>) -> i64 {
         let now = now.into();
         self.table.sweep(now);
-        keys.map(|key| i64::from(self.table.remove(db, key).is_some_and(|entry| entry.lives(now)))).sum()
+        let delete = |key| {
+            let lived = self.table.remove(db, key).is_some_and(|entry| entry.lives(now));
+            i64::from(self.clear_namespaces(db, key, now) || lived)
+        };
+        keys.map(delete).sum()
     }
 
     /// Returns how many of the keys exist, counting each as often as it is named.

@@ -29,6 +29,8 @@ pub(super) struct KeyTable {
     databases: [BTreeMap<KeyPosition, KeyEntry>; DATABASES],
     /// The times at which entries are examined, grouped by clock.
     due: BTreeSet<DueEntry>,
+    /// The names at which states of a key are stored.
+    derived: BTreeSet<DerivedName>,
     bytes: usize,
     cap: usize,
     secret: RandomState,
@@ -38,6 +40,9 @@ pub(super) struct KeyTable {
 
 /// Whether by the machine's clock, the time, and the database and place of the entry.
 type DueEntry = (bool, Timestamp, u8, u64);
+
+/// A database, a key, and a name that was derived from the key.
+type DerivedName = (u8, Box<[u8]>, Box<[u8]>);
 
 /// A change of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,10 +111,15 @@ pub(super) const fn entry_bytes(name: usize) -> usize {
     ENTRY + name
 }
 
+/// Returns the bytes that a derived name takes besides its entry.
+pub(super) const fn derived_bytes(name: &[u8], key: usize) -> usize {
+    2 * size_of::<DerivedName>() + 32 + key + name.len()
+}
+
 impl KeyTable {
     pub(super) fn new(cap: usize) -> Self {
-        let (databases, due) = (Default::default(), BTreeSet::new());
-        Self { databases, due, bytes: 0, cap, secret: RandomState::new(), changes: None }
+        let (databases, due, derived) = (Default::default(), BTreeSet::new(), BTreeSet::new());
+        Self { databases, due, derived, bytes: 0, cap, secret: RandomState::new(), changes: None }
     }
 
     /// Records changes from now on. Expiry is not recorded: entries expire by themselves wherever they are stored.
@@ -202,7 +212,34 @@ impl KeyTable {
         Some(entry)
     }
 
+    /// Records that a name was derived from a key, until its entry is removed: see [`KeyTable::names_of`].
+    pub(super) fn derive(&mut self, db: u8, key: &[u8], name: &[u8]) {
+        if self.derived.insert((db, key.into(), name.into())) {
+            self.bytes += derived_bytes(name, key.len());
+        }
+    }
+
+    /// Returns the names that were derived from a key.
+    pub(super) fn names_of<'a>(&'a self, db: u8, key: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let first: DerivedName = (db, key.into(), [].into());
+        let names = self.derived.range(first..).take_while(move |(at, of, _)| (*at, &**of) == (db, key));
+        names.map(|(.., name)| &**name)
+    }
+
+    /// Forgets that a name was derived, if it was.
+    fn forget_derived(&mut self, db: u8, name: &[u8]) {
+        if self.derived.is_empty() {
+            return;
+        }
+        let Some(key) = tollgate_dialects::key_of_name(name) else { return };
+        let derived: DerivedName = (db, key.into(), name.into());
+        if self.derived.remove(&derived) {
+            self.bytes = self.bytes.saturating_sub(derived_bytes(name, key.len()));
+        }
+    }
+
     fn take_out(&mut self, db: u8, key: &[u8]) -> Option<KeyEntry> {
+        self.forget_derived(db, key);
         let hash = self.hash(key);
         let entry = self.databases.get_mut(usize::from(db))?.remove(&(hash, key) as &dyn HashedName)?;
         self.bytes = self.bytes.saturating_sub(entry_bytes(key.len()) + entry.value.bytes());
@@ -307,6 +344,11 @@ impl KeyTable {
             *self = Self { secret: self.secret.clone(), changes, ..Self::new(self.cap) };
             return;
         };
+        let (derived, left) = std::mem::take(&mut self.derived).into_iter().partition(|(at, ..)| *at == db);
+        let derived: BTreeSet<DerivedName> = derived;
+        self.derived = left;
+        let bytes = derived.iter().map(|(_, key, name)| derived_bytes(name, key.len())).sum();
+        self.bytes = self.bytes.saturating_sub(bytes);
         let gone = self.databases.get_mut(usize::from(db)).map(std::mem::take).unwrap_or_default();
         for (place, entry) in gone {
             self.bytes = self.bytes.saturating_sub(entry_bytes(place.key.len()) + entry.value.bytes());

@@ -37,6 +37,8 @@ pub struct Operation {
     pub n: Number,
     /// Whether the caller asks for the wait.
     pub want_wait: bool,
+    /// The policy of this call, if it is not the scenario's. Only windows are added and taken away.
+    pub policy: Option<Map<String, Value>>,
 }
 
 /// The unit of a clock.
@@ -118,7 +120,12 @@ fn read_operation(fields: &Map<String, Value>) -> Result<Operation, Refusal> {
         None => false,
         Some(want) => want.as_bool().ok_or_else(|| Refusal::new("want_wait: expected true or false"))?,
     };
-    Ok(Operation { t, key, n, want_wait })
+    let policy = match fields.get("policy") {
+        None => None,
+        Some(Value::Object(policy)) => Some(policy.clone()),
+        Some(_) => return Err(Refusal::new("policy: expected an object")),
+    };
+    Ok(Operation { t, key, n, want_wait, policy })
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {

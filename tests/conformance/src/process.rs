@@ -92,7 +92,7 @@ impl<K: Keys> Home for ProcessHome<K> {
 fn start(spoken: &'static DialectLimiter, scenario: &Scenario) -> Result<ScenarioLimiter, Refusal> {
     let dialect = tollgate_dialects::find(spoken.dialect);
     let dialect = dialect.ok_or_else(|| Refusal::new(format!("no dialect {:?}", spoken.dialect)))?;
-    let first = Operation { t: scenario.start, key: Vec::new(), n: 1.into(), want_wait: false };
+    let first = Operation { t: scenario.start, key: Vec::new(), n: 1.into(), want_wait: false, policy: None };
     read(spoken, dialect, scenario, &first)?;
     Ok(ScenarioLimiter::Dialect(spoken, dialect, scenario.clone()))
 }

@@ -62,7 +62,7 @@ fn fill(connection: &mut Connection, subject: &Subject, command: &[String], keys
 /// What the server tells of the keys of one subject: some have two.
 fn told(home: &mut Home, subject: &Subject) -> Result<f64, Failure> {
     let key = subject.keys.first().ok_or("no key")?.replace(RANDOM, "00001");
-    let keys: Vec<String> = home.ask(&["KEYS", &format!("{key}*")])?;
+    let keys: Vec<String> = home.ask(&["KEYS", &format!("*{key}*")])?;
     let mut bytes = 0.0;
     for key in keys {
         bytes += home.memory_of(&key)?;

@@ -48,28 +48,13 @@ local function gcra_correct(rule, state, t)
   return false
 end
 
-local function gcra_look(rule, state, t)
-  local whole, fraction = state[2], state[3]
-  if state[4] == 0 then
-    return 0, 0
-  end
-  t = max(t, state[1])
-  if not gcra_same_rate(rule, state) then
-    local most, most_fraction = muldiv(rule.burst, gcra_period(rule, state), state[4])
-    if not gcra_at_most(whole, fraction, most, most_fraction) then
-      whole, fraction = most, most_fraction
-    end
-  elseif whole >= 2 * rule.tolerance then
-    local half, half_fraction = rule.tolerance, rule.tolerance_fraction
-    if not gcra_at_most(whole, fraction, gcra_plus(half, half_fraction, half, half_fraction, rule.count)) then
-      whole, fraction = half, half_fraction
-    end
-  end
-  whole = state[1] + whole - t
+-- All that is owed counts, also where a limit that was made smaller finds more than its burst.
+local function gcra_look(_, state, t)
+  local whole = state[1] + state[2] - max(t, state[1])
   if whole < 0 then
     return 0, 0
   end
-  return whole, fraction
+  return whole, state[3]
 end
 
 local function gcra_units_owed(rule, state, whole, fraction)
@@ -151,6 +136,10 @@ local function gcra_charge(rule, state, t, units, whole, fraction)
   end
   local owed = gcra_units_owed(rule, state, whole, fraction)
   local recorded = min(units, max(2 * rule.burst - owed, 0))
+  if recorded == 0 then
+    -- Two bursts or more are owed. Converting them to a slower rate could take longer than any debt may.
+    return 0, whole, fraction
+  end
   if same then
     local more, more_fraction = gcra_more(rule, recorded)
     whole, fraction = gcra_plus(whole, fraction, more, more_fraction, rule.count)
@@ -168,7 +157,9 @@ local function gcra_refund(rule, state, t, units, at)
   end
   t = max(t, state[1])
   local count, period = state[4], gcra_period(rule, state)
-  local given, given_fraction = muldiv(min(units, 2 * rule.burst), period, count)
+  -- No charge was larger than the largest debt, two bursts.
+  local most = muldiv(2 * LONGEST, count, period) + 1
+  local given, given_fraction = muldiv(min(units, most), period, count)
   local since = max(t - at, 0)
   if given < since then
     return 0

@@ -2,9 +2,12 @@
 //!
 //! The state is one point in time, `tat`: when everything charged will have been paid back. It is kept exactly, as
 //! whole microseconds and a fraction over the count, with the count and period it was charged under. The debt is
-//! counted in units, so a change of the count keeps it: it is paid back at its old rate until the next charge converts
-//! it, rounding up to whole units. The state also has the time of the latest charge, because `tat` alone cannot
-//! distinguish a clock that was set back from a larger debt.
+//! counted in units, so a change of the count or burst keeps all of it, also where it exceeds the new burst: it is paid
+//! back at its old rate until the next charge converts it, rounding up to whole units. The state also has the time of
+//! the latest charge, because `tat` alone cannot distinguish a clock that was set back from a larger debt.
+//!
+//! A debt is at most two bursts at the rate it was charged under. The clock rule does not depend on it: a clock set back
+//! adds to a wait the time until the latest charge, which is at most one refill of the limit that decides.
 
 use super::{Algorithm, LimitOutcome, LimitSettlement};
 use crate::options::{AlgorithmOptions, LimitError, LimitField, MAX_TIME, Options, check_numbers};
@@ -12,6 +15,8 @@ use crate::units::{EXACT, Micros, Timestamp, Wait, muldiv, muldiv_add};
 use crate::words::{Reader, Words, Writer};
 
 const EXAMPLE: &str = "10/s gcra burst=20";
+/// The longest time in microseconds that a debt takes to be paid back: two bursts.
+const MAX_DEBT: u64 = 2 * MAX_TIME.get();
 
 /// A limit of `count` units per `period`, with room for `burst`.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +30,6 @@ pub struct Gcra {
     tolerance: Span,
     /// The time in which all units of a burst but one are paid back.
     all_but_one: Span,
-    /// The time in which two bursts are paid back; no debt is larger.
-    twice: Span,
     /// The number of bits that a fraction takes in a packed state.
     fraction_bits: u32,
 }
@@ -89,7 +92,8 @@ impl Words for State {
         let (tat, seen) = (from.at_most(2 * EXACT)?, from.moment()?);
         let (fraction, count, period) = (from.take()?, from.at_most(EXACT)?, from.at_most(EXACT)?);
         let state = Self { tat: Timestamp::from_word(tat), seen, fraction, count, period: Micros::new(period) };
-        let owes = count > 0 && period > 0 && fraction < count && tat >= seen.get();
+        let bounded = tat >= seen.get() && tat - seen.get() <= MAX_DEBT;
+        let owes = count > 0 && period > 0 && fraction < count && bounded;
         (owes || state == Self::default()).then_some(state)
     }
 
@@ -101,31 +105,12 @@ impl Words for State {
 impl State {
     /// Returns the debt at `t`, as a span over the state's own count.
     #[inline(always)]
-    fn debt(&self, rule: &Gcra, t: Timestamp) -> Span {
-        if self.count == 0 {
-            return Span::default();
-        }
+    fn debt(&self, t: Timestamp) -> Span {
         let t = t.max(self.seen);
-        let changed = !self.same_rate(rule) || self.tat.since(self.seen).get() >= rule.twice.whole;
-        let (tat, fraction) = if changed { self.clamped(rule) } else { (self.tat, self.fraction) };
-        if tat < t {
+        if self.tat < t {
             return Span::default();
         }
-        Span { whole: tat.since(t).get(), fraction }
-    }
-
-    /// Returns the time at which everything is paid back. A debt at the latest charge above the maximum (two bursts at
-    /// the same rate, one burst otherwise) means that the limit was made smaller since, and counts as one burst. This
-    /// result is never written to the state, so that a limit that is made larger again finds what was consumed.
-    #[cold]
-    fn clamped(&self, rule: &Gcra) -> (Timestamp, u64) {
-        let owed = Span { whole: self.tat.since(self.seen).get(), fraction: self.fraction };
-        let burst = Span::of(rule.burst, self.period, self.count);
-        let most = if self.same_rate(rule) { rule.twice } else { burst };
-        if owed <= most {
-            return (self.tat, self.fraction);
-        }
-        (self.seen.plus(Micros::new(burst.whole)), burst.fraction)
+        Span { whole: self.tat.since(t).get(), fraction: self.fraction }
     }
 
     /// Returns how long the clock must run from `t` to reach the latest charge.
@@ -206,9 +191,8 @@ impl Algorithm for Gcra {
         }
         let interval = Span::of(1, period, count);
         let all_but_one = tolerance.minus(interval, count);
-        let twice = tolerance.plus(tolerance, count);
         let fraction_bits = u64::BITS - (count - 1).leading_zeros();
-        Ok(Self { count, period, burst, interval, tolerance, all_but_one, twice, fraction_bits })
+        Ok(Self { count, period, burst, interval, tolerance, all_but_one, fraction_bits })
     }
 
     fn numbers(&self) -> (u64, Micros, Options) {
@@ -230,7 +214,7 @@ impl Algorithm for Gcra {
 
     #[inline(always)]
     fn look(&self, state: &State, _log: &(), t: Timestamp) -> Span {
-        state.debt(self, t)
+        state.debt(t)
     }
 
     #[inline(always)]
@@ -281,19 +265,24 @@ impl Algorithm for Gcra {
         // More than the limit, or a debt under another rate, is counted in whole units.
         let owed = state.units_owed(*debt);
         let recorded = units.min((2 * self.burst).saturating_sub(owed));
+        if recorded == 0 {
+            // Two bursts or more are owed. Converting them to a slower rate could take longer than any debt may.
+            return 0;
+        }
         let debt = if state.same_rate(self) { debt.plus(more(recorded), self.count) } else { more(owed + recorded) };
         *state = self.owing(t, debt);
         recorded
     }
 
     fn refund(&self, state: &mut State, _log: &mut (), t: Timestamp, units: u64, at: Timestamp) -> u64 {
-        let debt = state.debt(self, t);
+        let debt = state.debt(t);
         if debt == Span::default() {
             return 0;
         }
         let t = t.max(state.seen);
-        // The time since the charge has already paid back some of it.
-        let charged = Span::of(units.min(2 * self.burst), state.period, state.count);
+        // The time since the charge has already paid back some of it. No charge was larger than the largest debt.
+        let most = muldiv(MAX_DEBT, state.count, state.period.get()).0.saturating_add(1);
+        let charged = Span::of(units.min(most), state.period, state.count);
         let since = t.since(at).get();
         if charged.whole < since {
             return 0;
@@ -306,7 +295,7 @@ impl Algorithm for Gcra {
     }
 
     fn held(&self, state: &State, _log: &(), t: Timestamp) -> f64 {
-        let debt = state.debt(self, t);
+        let debt = state.debt(t);
         if debt == Span::default() {
             return 0.0;
         }
@@ -340,7 +329,8 @@ impl Algorithm for Gcra {
 
     /// Returns whether two bursts fit into a word. A debt is larger only if a larger limit left it behind.
     fn packs(&self) -> bool {
-        (self.twice.whole + 1).leading_zeros() >= self.fraction_bits
+        let twice = self.tolerance.plus(self.tolerance, self.count);
+        (twice.whole + 1).leading_zeros() >= self.fraction_bits
     }
 
     /// Returns the time of the latest charge, and the debt at that time with its whole microseconds above the fraction.
@@ -357,10 +347,6 @@ impl Algorithm for Gcra {
     fn step_one(&self, [seen, owed]: [u64; 2], t: Timestamp) -> Option<(LimitOutcome, [u64; 2])> {
         let since = t.get().checked_sub(seen)?;
         let owed = self.unpack_owed(owed);
-        if owed.whole >= self.twice.whole {
-            // A larger limit left this debt behind.
-            return None;
-        }
         let debt = if owed.whole < since { Span::default() } else { Span { whole: owed.whole - since, ..owed } };
         let wait = |debt: Span| {
             let over = debt.whole.saturating_sub(self.all_but_one.whole);

@@ -41,6 +41,20 @@ impl Sliding {
         Ok(Self { count, period, grain: Micros::new(1), entries: count.min(period.get() + 1) })
     }
 
+    /// Records units in the log, whether they fit or not and however many it holds.
+    pub(crate) fn record(
+        &self,
+        state: &mut LogState,
+        log: &mut Ring<NarrowEntry>,
+        look: &LogLook,
+        t: Timestamp,
+        units: u64,
+    ) {
+        state.drop_before(log, look.live);
+        let now = state.now(t);
+        state.append(log, now, self.stamp(now), units, self.entries);
+    }
+
     /// Returns when an entry of that time leaves the window.
     #[inline]
     fn leaves(&self, at: u64) -> Timestamp {
@@ -141,9 +155,7 @@ impl Algorithm for Sliding {
     ) -> u64 {
         let recorded = units.min((2 * self.count).saturating_sub(look.used));
         if recorded > 0 {
-            state.drop_before(log, look.live);
-            let now = state.now(t);
-            state.append(log, now, self.stamp(now), recorded, self.entries);
+            self.record(state, log, look, t, recorded);
         }
         recorded
     }

@@ -155,7 +155,40 @@ fn a_gcra_made_smaller_and_larger_again_finds_what_was_consumed() {
     key.change("20/h gcra");
     assert!(!key.one(0).allowed);
     key.change("5/h gcra");
-    assert_eq!(key.one(0).retry_after, wait(180 * S), "one burst is owed, paid back at the rate it was charged");
+    assert_eq!(
+        key.one(0).retry_after,
+        wait(16 * 180 * S),
+        "20 are owed, paid back at the rate they were charged under"
+    );
+}
+
+#[test]
+fn a_gcra_made_smaller_keeps_all_that_was_consumed() {
+    let mut key = Key::new("60/min gcra");
+    assert!(key.ask(0, cost(60)).allowed);
+    key.change("20/min gcra");
+    for request in [Request::ONE.peek(), Request::ONE, cost(20), cost(3).mode(Mode::Nary)] {
+        let refused = key.ask(10 * S, request);
+        let (units, mode) = (request.cost.get(), request.mode);
+        let fits = 31 + if mode == Some(Mode::Nary) { 0 } else { units - 1 };
+        assert_eq!(
+            (refused.allowed, refused.remaining, refused.retry_after),
+            (false, 0, wait(fits * S)),
+            "{request:?}"
+        );
+        assert_eq!(refused.reset_after, Micros::from_secs(50));
+    }
+    // Uniform mode charges up to twice the burst, and more than that is owed.
+    let refused = key.ask(10 * S, Request::ONE.mode(Mode::Uniform));
+    assert_eq!((refused.charged, refused.remaining), (0, -30));
+    assert_eq!(key.ask(41 * S - 1, Request::ONE).retry_after, wait(1));
+    key.change("60/min gcra");
+    assert_eq!(key.ask(10 * S, Request::ONE.peek()).remaining, 10, "what was consumed is found again");
+    key.change("20/min gcra");
+    let allowed = key.one(41 * S);
+    assert_eq!((allowed.allowed, allowed.remaining), (true, 0));
+    assert_eq!(allowed.next_after, wait(3 * S), "20 are owed at the new rate");
+    assert_eq!(key.one(43 * S).retry_after, wait(S));
 }
 
 #[test]

@@ -317,7 +317,7 @@ fn what_keys_used_of_a_bucket_is_not_paid_back_under_another_text() {
     let mut used: Vec<u32> = (50_000_000..50_005_000).filter(|key| one_of(&seven, *key)).collect();
     used.iter().for_each(|key| while one_of(&seven, *key) {});
     used.retain(|key| !memory.has_place(&seven, &key.to_le_bytes()));
-    // Under a smaller burst, at most one unit is owed. A journal reports charges that were granted elsewhere.
+    // Under a smaller count, more than its burst is owed. A journal reports charges that were granted elsewhere.
     for key in &used {
         memory.charge_bucket_at(&one, &key.to_le_bytes(), 1, clock.now());
     }

@@ -40,7 +40,10 @@ local function read(key)
     return value or nil, false
   end
   value = pcall_redis('HGET', key, HEAD)
-  if type(value) ~= 'string' or string.byte(value) ~= VERSION then
+  if type(value) == 'table' and not string.find(value.err, '^WRONGTYPE') then
+    -- A user may lack the right to a name that a dialect derives from its key.
+    error({ err = value.err }, 0)
+  elseif type(value) ~= 'string' or string.byte(value) ~= VERSION then
     wrong_type()
   end
   return value, true

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crate::common::{TimerLag, held, policy};
 use tollgate_kernel::{Cost, KeyCheck, Request, Source, Store, StoreError};
 use tollgate_kit::{Cluster, Fault, Proxy, slot};
+use tollgate_redis::lua::{LuaNaming, dialect_script, library};
 use tollgate_redis::{CustomScript, Packaging, Redis, RedisBuilder};
 
 const TEXT: &str = "1000000/h fixed";
@@ -43,6 +44,7 @@ async fn keys_find_their_nodes() {
     }
     let error = store.run_custom(&custom, &["a", "b"], &[""; 0]).await.unwrap_err();
     assert!(matches!(error, StoreError::Slots(0, 1)), "{error:?}");
+    derived_names(&cluster);
     together(&cluster, &store).await;
     behind_address_translation(&cluster).await;
     let error = Redis::builder(&cluster.nodes()[0].url()).deadline(Duration::from_secs(5)).lazy().unwrap();
@@ -52,6 +54,22 @@ async fn keys_find_their_nodes() {
     }
     let hint = answers.into_iter().find_map(Result::err).unwrap().to_string();
     assert!(hint.contains("redis+cluster://"), "{hint}");
+}
+
+/// A name that a dialect derives from its key is in the slot of the key, for functions and for scripts.
+fn derived_names(cluster: &Cluster) {
+    for (key, namespace) in [("login:1", "ns"), ("a{b", "n}s"), ("{user}:login", "ns"), ("k", "n{s"), ("{}", "ns")] {
+        let node = cluster.primary_of(slot(key)).and_then(|node| cluster.node(node)).unwrap();
+        let mut connection = node.connection().unwrap();
+        let load = library(LuaNaming::Plain);
+        redis::cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(load).exec(&mut connection).unwrap();
+        let (function, script) = (["FCALL", "slot_window"], dialect_script("slot_window").unwrap().text);
+        for (call, expected) in [(function, 0), (["EVAL", &script], 60)] {
+            let mut command = redis::cmd(call[0]);
+            command.arg(call[1]).arg(1).arg(key).arg(&["1", namespace, "[[1,60,1]]", "1790000000", "1"]);
+            assert_eq!(command.query::<i64>(&mut connection).unwrap(), expected, "{namespace} {key}");
+        }
+    }
 }
 
 async fn together(cluster: &Cluster, store: &Redis) {

@@ -197,12 +197,12 @@ impl Binding {
                 let mut writer = self.lock();
                 let scope = (OF_DATABASE, u64::from(call.db));
                 // All of its keys are touched, whichever of them comes first.
-                let known = call.keys.iter().filter(|key| !writer.touch(scope, key)).count() == 0;
+                let known = call.places().filter(|key| !writer.touch(scope, key)).count() == 0;
                 writer.frame(|to| {
                     if known {
                         return put_call(call, now, to);
                     }
-                    for key in &call.keys {
+                    for key in call.places() {
                         put_entry(call.db, key, |to| keys.write_entry(call.db, key, to), to);
                     }
                 });

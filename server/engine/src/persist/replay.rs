@@ -102,7 +102,7 @@ impl<'a> JournalReplay<'a> {
                 self.latest = self.latest.max(now);
                 // The reading of the machine's clock is unknown, so nothing expires by it. However, text at one of
                 // these keys had expired, otherwise the call could not have been decided.
-                call.keys.iter().for_each(|key| self.keys.forget_text(call.db, key));
+                call.places().for_each(|key| self.keys.forget_text(call.db, key));
                 let decided = self.keys.decide(&call, ClockReadings { now, wall: Timestamp::default() });
                 decided.map_err(|fault| format!("a call of {} that fitted before: {fault}", call.dialect.name))?;
             }

@@ -4,8 +4,9 @@
 //! key lives as long as any of them does. Dialects that use their callers' clocks are kept apart from the others and
 //! from each other, so that one caller's time does not affect another.
 //!
-//! `rolling.rs` decides calls with several keys.
+//! `rolling.rs` decides calls with several keys, and `namespaces.rs` has the names that are derived from a key.
 
+mod namespaces;
 mod rolling;
 
 use std::sync::Arc;
@@ -42,14 +43,16 @@ impl Keyspace {
     pub fn decide(&mut self, dialect_call: &DialectCall, now: impl Into<ClockReadings>) -> Result<DialectReply, Fault> {
         let now = now.into();
         self.effect = CallEffect::Nothing;
-        dialect_call.keys.iter().try_for_each(|key| check_name(key))?;
+        dialect_call.keys.iter().map(Vec::as_slice).chain(dialect_call.places()).try_for_each(check_name)?;
         self.table.sweep(now);
         let decided = match (dialect_call.call.usage_key(), dialect_call.keys.as_slice()) {
             (Some(data), _) => {
                 self.effect = CallEffect::Entries;
                 self.count_minute(dialect_call.db, &dialect_call.call, data, now)?
             }
-            (None, [key]) if dialect_call.dialect.name != ROLLING => self.decide_one(dialect_call, key, now)?,
+            (None, [key]) if dialect_call.dialect.name != ROLLING => {
+                self.decide_one(dialect_call, dialect_call.call.state_name().unwrap_or(key), now)?
+            }
             (None, keys) => self.decide_several(dialect_call, keys, now)?,
         };
         match decided {
@@ -77,7 +80,7 @@ impl Keyspace {
         match dialect_call.keys.as_slice() {
             _ if dialect_call.call.usage_key().is_some() => Ok(Vec::new()),
             [key] if dialect_call.dialect.name != ROLLING => {
-                let scope = dialect_call.scope();
+                let (scope, key) = (dialect_call.scope(), dialect_call.call.state_name().unwrap_or(key));
                 let own = |limit: &Arc<Limit>| LimitLocation { key, scope: scope.clone(), limit: Arc::clone(limit) };
                 Ok(limits.iter().map(own).collect())
             }
@@ -180,6 +183,7 @@ impl Keyspace {
                 let until = part.until;
                 let limiter = Box::new(LimiterState { parts: vec![part] });
                 self.table.put(db, key, KeyEntry::new(KeyValue::Limiter(limiter), Some(until)));
+                self.derive_name(dialect_call, key);
             }
             return Ok(Some(outcome.reply));
         }
@@ -214,14 +218,16 @@ impl Keyspace {
                 entry.expires = Some(limiter.until().unwrap_or(now));
             }
             let is_other = is_written || tight || was_ahead || before != (entry.expires, limiter.outline(&scope));
-            Ok((outcome.reply, limiter.parts.is_empty(), is_other))
+            Ok((outcome.reply, limiter.parts.is_empty(), (is_written, is_other)))
         });
-        let (reply, is_empty, is_other) = done.unwrap_or_else(|| Err(not_limiter_state()))?;
+        let (reply, is_empty, (is_written, is_other)) = done.unwrap_or_else(|| Err(not_limiter_state()))?;
         if is_other {
             self.effect = CallEffect::States;
         }
         if is_empty {
             self.table.remove(db, key);
+        } else if is_written && !known {
+            self.derive_name(dialect_call, key);
         }
         Ok(Some(reply))
     }
@@ -250,15 +256,28 @@ impl Keyspace {
         t: Timestamp,
     ) -> Result<(), Fault> {
         let now = times.now;
-        let entry = self.table.get(dialect_call.db, key, times).map(|entry| &entry.value);
-        let (Some(KeyValue::Limiter(limiter)), Action::Check(_)) = (entry, dialect_call.call.action()) else {
+        if !matches!(dialect_call.call.action(), Action::Check(_)) {
             return Ok(());
-        };
-        match limiter.parts.iter().find(|part| *part.scope == *scope && now <= part.until) {
-            Some(part) => Ok(part.state.check_place_for(dialect_call.call.policy(), t)?),
-            None => limiter.check_place(scope, now),
         }
+        let limiter = match self.table.get(dialect_call.db, key, times).map(|entry| &entry.value) {
+            Some(KeyValue::Limiter(limiter)) => Some(limiter),
+            _ => None,
+        };
+        let mut parts = limiter.into_iter().flat_map(|limiter| &limiter.parts);
+        if let Some(part) = parts.find(|part| *part.scope == *scope && now <= part.until) {
+            return Ok(part.state.check_place_for(dialect_call.call.policy(), t)?);
+        }
+        self.check_namespaces(dialect_call, times)?;
+        limiter.map_or(Ok(()), |limiter| limiter.check_place(scope, now))
     }
+}
+
+/// Returns the error for a key with too many namespaces and clocks.
+fn crowded(found: usize) -> Fault {
+    Fault::wrong(format!(
+        "key: expected at most {MAX_SCOPES} namespaces and clocks remembered for a key, found {found}; use fewer on a key \
+         or wait until they expire"
+    ))
 }
 
 /// The place of a call's limit, if its key knows the limit.
@@ -293,11 +312,7 @@ impl LimiterState {
         if others < MAX_SCOPES {
             return Ok(());
         }
-        Err(Fault::wrong(format!(
-            "key: expected at most {MAX_SCOPES} namespaces and clocks remembered for a key, found {}; use fewer on a key \
-             or wait until they expire",
-            others + 1
-        )))
+        Err(crowded(others + 1))
     }
 
     /// Returns the state of a scope, which begins now if there was none.
@@ -321,11 +336,11 @@ fn run(call: &ParsedCall, part: &mut ScopeState, now: Timestamp, t: Timestamp) -
     if part.until < now {
         part.state = KeyState::default();
     }
-    let cells = part.state.cells_of(call.policy(), t);
-    let outcome = call.run_on(cells, &mut ApiCounterUsage::default(), t);
+    let policy = call.policy_of(&part.state, t);
+    let outcome = call.run_under(&policy, part.state.cells_of(&policy, t), &mut ApiCounterUsage::default(), t);
     part.state.settle();
     let outcome = outcome?;
-    let others = part.state.each().count() > call.policy().limits().len();
+    let others = part.state.each().count() > policy.limits().len() || *policy != *call.policy();
     match (call.action(), &outcome.decision) {
         (Action::Reset, _) if part.state.expires_after(t) == Micros::ZERO => {
             (part.state, part.until) = (KeyState::default(), now);

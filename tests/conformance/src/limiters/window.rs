@@ -18,14 +18,15 @@ pub(super) static SLIDING_WINDOW: DialectLimiter = DialectLimiter {
 
 fn speak(scenario: &Scenario, operation: &Operation) -> Result<Command, Refusal> {
     let mut args = Vec::new();
-    for window in list(&scenario.policy, "windows")? {
+    let policy = operation.policy.as_ref().unwrap_or(&scenario.policy);
+    for window in list(policy, "windows")? {
         let Some([Value::Number(size), Value::Number(limit)]) = window.as_array().map(Vec::as_slice) else {
             return Err(Refusal::new("policy: expected windows of a size and a limit"));
         };
         args.extend([size.to_string().into_bytes(), limit.to_string().into_bytes()]);
     }
-    if scenario.policy.contains_key("extra_ttl_ms") {
-        args.push(number(&scenario.policy, "extra_ttl_ms")?);
+    if policy.contains_key("extra_ttl_ms") {
+        args.push(number(policy, "extra_ttl_ms")?);
     }
     Ok(Command { keys: vec![one_unit(operation)?], args })
 }

@@ -31,7 +31,8 @@ const PATIENCE: u64 = 60_000;
 /// All faults.
 #[rustfmt::skip]
 pub static FAULTS: &[Fault] = &[
-    policy("gcra: time is not held at the latest charge", "  t = max(t, state[1])\n  if not gcra_same_rate", "  if not gcra_same_rate"),
+    policy("gcra: time is not held at the latest charge", "state[2] - max(t, state[1])", "state[2] - t"),
+    policy("gcra: a limit made smaller keeps one burst", "local whole = state[1] + state[2] - max(t, state[1])\n", "local whole = state[1] + (state[4] == rule.count and state[2] or min(state[2], rule.tolerance)) - max(t, state[1])\n"),
     policy("gcra: a fraction is forgotten", "return whole + more_whole + 1, fraction - count", "return whole + more_whole + 1, 0"),
     policy("gcra: the edge is refused", "whole == most_whole and fraction <= most_fraction", "whole == most_whole and fraction < most_fraction"),
     policy("gcra: waits are rounded down", "whole - may_owe + (fraction > may_owe_fraction and 1 or 0)", "whole - may_owe"),
@@ -78,6 +79,9 @@ pub static FAULTS: &[Fault] = &[
     policy("parse: a minute is an hour", "min = 60000000", "min = 3600000000"),
     dialect("arguments: a decimal is rounded up", "return 0, false, minus == '-'", "return 1, false, minus == '-'"),
     dialect("fixed_window: a refusal is not counted", "ask(key, rules, t, least, t, 1, 'uniform', 1)", "ask(key, rules, t, least, t, 1, 'binary', 1)"),
+    dialect("sliding_window: events are kept for the windows of the call", "keeper.period = is_longer and longest or policy.own", "keeper.period = policy.own"),
+    dialect("sliding_window: the longest window is not written", "log.anchor = log.newest - keeper.period", "log.anchor = log.newest - policy.own"),
+    dialect("sliding_window: the last full window is named", "if limited_by == 0 and used", "if used"),
     dialect("sliding_window: an event leaves at its size", "period = size + 1", "period = max(size, 1)"),
     dialect("slotted: a wait is rounded down", "ceil(wait / 10 ^ places)", "floor(wait / 10 ^ places)"),
     dialect("rolling: half a bucket is missing", "rule.life = rule.period + floor(rule.period / (buckets * 2))", "rule.life = rule.period"),

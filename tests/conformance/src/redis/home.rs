@@ -58,7 +58,8 @@ impl RedisHome {
     }
 
     fn cells(&mut self, call: &ParsedCall, keys: &[Vec<u8>]) -> Result<Vec<Cell>, Refusal> {
-        cells(&mut self.wire, keys.first().map(Vec::as_slice).unwrap_or_default(), call.policy(), RecordLookup::Place)
+        let key = call.state_name().or(keys.first().map(Vec::as_slice)).unwrap_or_default();
+        cells(&mut self.wire, key, call.policy(), RecordLookup::Place)
     }
 
     /// A call whose convention has no function: its policy decided by `tollgate`, worded here.
@@ -92,7 +93,13 @@ impl Home for RedisHome {
                 let dialect = tollgate_dialects::find(spoken.dialect);
                 let dialect = dialect.ok_or_else(|| Refusal::new(format!("no dialect {:?}", spoken.dialect)))?;
                 // A first call, of which nothing stays, tells whether the policy is one.
-                let first = Operation { t: scenario.start, key: b"first".to_vec(), n: 1.into(), want_wait: false };
+                let first = Operation {
+                    t: scenario.start,
+                    key: b"first".to_vec(),
+                    n: 1.into(),
+                    want_wait: false,
+                    policy: None,
+                };
                 self.spoken(spoken, dialect, scenario, &first)?;
                 self.wire.forget()?;
                 ScenarioLimiter::Dialect(spoken, dialect, scenario.clone())

@@ -124,6 +124,9 @@ impl Wire {
             // Its names are derived, so they are not among the keys.
             self.note_derived(keys);
         }
+        if let ("slot_window" | "ar1", [key], [_, namespace, ..]) = (name, keys, args) {
+            self.used.extend(tollgate_dialects::state_name(namespace, key));
+        }
         let script = || dialect_script(name).ok_or_else(|| Refusal::new(format!("{name}: no script")));
         let value = match packaging {
             Packaging::Function => self.call_function(name, keys, args, t)?,

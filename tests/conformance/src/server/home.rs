@@ -90,7 +90,8 @@ impl ServerHome {
         if let Some(look) = spoken.look {
             let call = read(dialect, &command.keys, &command.args)?;
             let t = call.time(home)?;
-            let mut state = self.served.state(command.keys.first().map(Vec::as_slice).unwrap_or_default(), &call)?;
+            let key = call.state_name().or(command.keys.first().map(Vec::as_slice)).unwrap_or_default().to_vec();
+            let mut state = self.served.state(&key, &call)?;
             let allowed = answer.get("allowed").and_then(serde_json::Value::as_bool);
             let decision = looked_at(&call, &state, t)
                 .map(|decision| Decision { allowed: allowed.unwrap_or(decision.allowed), ..decision });
@@ -129,7 +130,7 @@ impl Home for ServerHome {
                     "redis_limiter" => b"{api:first}".to_vec(),
                     _ => b"first".to_vec(),
                 };
-                let first = Operation { t: scenario.start, key, n: 1.into(), want_wait: false };
+                let first = Operation { t: scenario.start, key, n: 1.into(), want_wait: false, policy: None };
                 self.spoken(spoken, dialect, scenario, &first)?;
                 self.served.forget()?;
                 ScenarioLimiter::Dialect(spoken, dialect, scenario.clone())

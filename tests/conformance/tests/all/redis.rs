@@ -340,7 +340,11 @@ fn bad_arguments_get_an_error_and_change_nothing() {
         // A foreign value at the key, of every type.
         for foreign in [["SET", "", "hello"], ["LPUSH", "", "hello"], ["SADD", "", "hello"]] {
             redis::cmd("FLUSHALL").exec(&mut connection).unwrap();
-            let held = if name == "api_counter" { "{api:k}:data" } else { "k" };
+            let held = match name {
+                "api_counter" => "{api:k}:data",
+                "slot_window" | "ar1" => "ns:{k}",
+                _ => "k",
+            };
             redis::cmd(foreign[0]).arg(held).arg(foreign[2]).exec(&mut connection).unwrap();
             let before = dump(&mut connection);
             let error = call(&[key], &args, &mut connection).expect_err(name).to_string();

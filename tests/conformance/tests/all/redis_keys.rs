@@ -73,6 +73,108 @@ fn namespaces_do_not_mix_whatever_was_asked_before() {
 }
 
 #[test]
+fn the_state_of_slot_window_is_beside_the_key_of_the_application() {
+    let (_server, mut connection) = server();
+    let slots = |connection: &mut Connection, key: &str, count: &str, namespace: &str| {
+        ints(connection, "slot_window", key, &[count, namespace, "[[1,60,1]]", "1790000000", "1"])[0]
+    };
+    let exists =
+        |connection: &mut Connection, key: &str| -> bool { redis::cmd("EXISTS").arg(key).query(connection).unwrap() };
+    redis::cmd("LPUSH").arg("login").arg("the application's").exec(&mut connection).unwrap();
+    assert_eq!(slots(&mut connection, "login", "1", "ns"), 0);
+    assert_eq!(slots(&mut connection, "login", "1", "ns"), 60);
+    assert_eq!(slots(&mut connection, "login", "1", "other"), 0);
+    assert!(exists(&mut connection, "ns:{login}") && exists(&mut connection, "other:{login}"));
+    assert_eq!(slots(&mut connection, "login", "-1", "ns"), 0);
+    assert!(!exists(&mut connection, "ns:{login}") && exists(&mut connection, "login"));
+    // A value that begins as a state does, and is none.
+    redis::cmd("SET").arg("bytes").arg(b"\x01\xc1\x93").exec(&mut connection).unwrap();
+    assert_eq!(slots(&mut connection, "bytes", "1", "ns"), 0);
+    // No such name exists: the state is at the key.
+    for (key, namespace) in [("{user}:login", "ns"), ("plain", "n{s"), ("", "ns")] {
+        assert_eq!(slots(&mut connection, key, "1", namespace), 0);
+        assert_eq!(slots(&mut connection, key, "1", namespace), 60);
+        assert!(exists(&mut connection, key), "{key}");
+    }
+}
+
+#[test]
+fn a_user_without_a_right_to_the_name_of_the_state_is_told_so() {
+    let (server, mut admin) = server();
+    redis::cmd("ACL").arg(&["SETUSER", "narrow", "reset", "on", ">pw", "~k", "+@all"]).exec(&mut admin).unwrap();
+    let client = redis::Client::open(format!("redis://narrow:pw@127.0.0.1:{}/", server.port())).unwrap();
+    let mut narrow = client.get_connection().unwrap();
+    for dialect in ["slot_window", "ar1"] {
+        let args = ["1", "ns", "[[3,60,1]]", "1790000000"];
+        let error = call(&mut narrow, dialect, "k", &args).unwrap_err().to_string();
+        assert!(!error.contains("WRONGTYPE") && error.contains("access"), "{error}");
+    }
+    assert_eq!(held(&mut admin), []);
+}
+
+#[test]
+fn a_state_of_an_earlier_release_at_the_key_itself_is_honoured() {
+    let (_server, mut connection) = server();
+    for (dialect, limits) in [("slot_window", "[[3,60,1]]"), ("ar1", "[[3,2,3600]]")] {
+        let ask = |connection: &mut Connection, count: &str, namespace: &str| {
+            ints(connection, dialect, "k", &[count, namespace, limits, "1790000000", "1"])[0]
+        };
+        assert_eq!(ask(&mut connection, "2", "ns"), 0);
+        // That is where earlier releases kept it.
+        redis::cmd("RENAME").arg("ns:{k}").arg("k").exec(&mut connection).unwrap();
+        assert_eq!(ask(&mut connection, "1", "ns"), 0);
+        assert!(ask(&mut connection, "1", "ns") > 0, "{dialect}: three were counted");
+        let exists = |connection: &mut Connection| -> u8 {
+            redis::cmd("EXISTS").arg("k").arg("ns:{k}").query(connection).unwrap()
+        };
+        assert_eq!(exists(&mut connection), 1);
+        // Another namespace does not find it, and a reset clears both places.
+        assert_eq!(ask(&mut connection, "1", "other"), 0);
+        redis::cmd("COPY").arg("k").arg("ns:{k}").exec(&mut connection).unwrap();
+        assert_eq!(ask(&mut connection, "-1", "ns"), 0);
+        assert_eq!(exists(&mut connection), 0);
+        assert_eq!(ask(&mut connection, "3", "ns"), 0);
+        redis::cmd("FLUSHALL").exec(&mut connection).unwrap();
+    }
+}
+
+#[test]
+fn logs_of_an_earlier_release_count_until_they_expire() {
+    let (_server, mut connection) = server();
+    // Two windows with a log each, as earlier releases wrote them: three events in the minute, two of them in both.
+    let at = 1_790_000_000_000_000u64;
+    let entry = |at: u64, before: u8| [&at.to_le_bytes()[..7], &[before, 0, 0, 0, 0, 0][..]].concat();
+    let record = |size: u32, times: &[u64]| {
+        let tag = [&b"w\xce"[..], &size.to_be_bytes()].concat();
+        let tail: Vec<u8> = times.iter().enumerate().flat_map(|(before, at)| entry(*at, before as u8)).collect();
+        let mut words = vec![0xa0 | tag.len() as u8];
+        words.extend(&tag);
+        words.extend([0x94, times.len() as u8, 0, 0, 0xa0 | tail.len() as u8]);
+        if tail.len() > 31 {
+            words.pop();
+            words.extend([0xda, 0, tail.len() as u8]);
+        }
+        words.extend(tail);
+        words
+    };
+    let value = [vec![1], record(3_600_000_000, &[at, at + 2]), record(60_000_000, &[at, at + 1, at + 2])].concat();
+    redis::cmd("SET").arg("k").arg(value).arg("PX").arg(90_000_000).exec(&mut connection).unwrap();
+    let ask = |connection: &mut Connection, windows: &[&str], after: u64| {
+        let t = (at + after).to_string();
+        ints(connection, "sliding_window_testing", "k", &[windows, &[&t]].concat())[0]
+    };
+    assert_eq!(ask(&mut connection, &["3600000", "100", "60000", "3"], 3), 2);
+    assert_eq!(ask(&mut connection, &["3600000", "2"], 3), 1);
+    // A window that is added counts the log that has most of it.
+    assert_eq!(ask(&mut connection, &["3600000", "100", "30000", "3"], 3), 2);
+    assert_eq!(ask(&mut connection, &["3600000", "100", "60000", "4"], 3), 0);
+    assert_eq!(ask(&mut connection, &["3600000", "100", "60000", "4"], 60_000_000), 2);
+    assert_eq!(ask(&mut connection, &["3600000", "100", "60000", "4"], 60_000_001), 0);
+    assert_eq!(ask(&mut connection, &["3600000", "6"], 60_000_002), 0);
+    assert_eq!(ask(&mut connection, &["3600000", "6"], 60_000_003), 1);
+}
+
+#[test]
 fn dialects_do_not_take_each_others_state() {
     let (_server, mut connection) = server();
     for _ in 0..4 {

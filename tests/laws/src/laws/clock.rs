@@ -8,14 +8,13 @@ use crate::case::Case;
 use crate::walk::{LawObserver, Simulation, Verdict, span, walk};
 
 pub(crate) fn check(case: &Case) -> Verdict {
-    let longest = case.stages[0].limits().iter().map(|limit| longest(limit)).collect();
-    walk(case, &mut ClockObserver { longest })
+    walk(case, &mut ClockObserver { stages: &case.stages })
 }
 
-/// The longest a limit may have one wait: used to the full at the start of all windows and slots,
-/// under a clock that is then set back by one window or refill.
-fn longest(limit: &Limit) -> u64 {
-    let Ok(policy) = Policy::new(vec![limit.clone()]) else { return 0 };
+/// The longest a limit may have one wait, used to the full at the start of all windows and slots, and
+/// what a clock that is then set back adds: one window or refill.
+fn longest(limit: &Limit) -> (u64, u64) {
+    let Ok(policy) = Policy::new(vec![limit.clone()]) else { return (0, 0) };
     let mut cells = [limit.fresh()];
     let t = Timestamp::default();
     let all = tollgate_kernel::decide(&policy, &mut cells, t, &Request::ONE.peek()).remaining;
@@ -28,15 +27,25 @@ fn longest(limit: &Limit) -> u64 {
         "rolling" => used,
         _ => limit.period().get(),
     };
-    used + window
+    (used, window)
 }
 
-struct ClockObserver {
-    /// A limit's, in policy order.
-    longest: Vec<u64>,
+struct ClockObserver<'a> {
+    stages: &'a [Policy],
 }
 
-impl LawObserver for ClockObserver {
+impl ClockObserver<'_> {
+    /// The longest any limit of this id may have one wait: what one stage left behind is found by the others.
+    fn longest(&self, limit: &Limit) -> u64 {
+        let limits = self.stages.iter().flat_map(Policy::limits);
+        let same = limits.filter(|other| other.id() == limit.id() && other.rule().name() == limit.rule().name());
+        let (used, window) =
+            same.map(|limit| longest(limit)).fold((0, 0), |(used, window), own| (used.max(own.0), window.max(own.1)));
+        used + window
+    }
+}
+
+impl LawObserver for ClockObserver<'_> {
     fn decided(
         &mut self,
         simulation: &Simulation,
@@ -48,7 +57,9 @@ impl LawObserver for ClockObserver {
         if uniform {
             return Ok(());
         }
-        for ((detail, longest), limit) in details.iter().zip(&self.longest).zip(simulation.policy.limits()) {
+        let limits = simulation.policy.limits();
+        let longest: Vec<u64> = limits.iter().map(|limit| self.longest(limit)).collect();
+        for ((detail, longest), limit) in details.iter().zip(&longest).zip(limits) {
             let spaced = limit.spacing().map_or(0, |spacing| 2 * spacing.get());
             if let Some(wait) = span(detail.retry_after)
                 && wait > longest + spaced
@@ -62,7 +73,7 @@ impl LawObserver for ClockObserver {
             return Ok(());
         }
         let period = simulation.policy.limits()[0].period().get();
-        for back in [1, period / 2, period + 1, 3 * period, self.longest[0] + 1, 3_600_000_000] {
+        for back in [1, period / 2, period + 1, 3 * period, longest[0] + 1, 3_600_000_000] {
             let (earlier, _) = simulation.peek_at(simulation.clock.saturating_sub(back), request);
             let waits = (decision.next_after, earlier.next_after);
             if waits.1 < waits.0 || earlier.remaining > decision.remaining {

@@ -17,6 +17,7 @@ mod quiet_denial;
 mod refund;
 mod size;
 mod stored;
+mod windows;
 
 use crate::case::{Case, CaseNeeds};
 use crate::walk::Verdict;
@@ -64,7 +65,7 @@ pub(crate) const LAWS: &[Law] = &[
     Law {
         name: "clock",
         says: "a clock set back admits nothing sooner, and adds at most one window or refill to a wait",
-        needs: CaseNeeds { back: true, ..PLAIN },
+        needs: CaseNeeds { back: true, changes: true, ..PLAIN },
         check: clock::check,
     },
     Law {
@@ -120,5 +121,11 @@ pub(crate) const LAWS: &[Law] = &[
         says: "a state that was packed, written or thinned decides as it did, or admits less",
         needs: CaseNeeds { refunds: true, back: true, changes: true, ..PLAIN },
         check: stored::check,
+    },
+    Law {
+        name: "windows",
+        says: "windows on one log count the events that are held, and keep to their own limits",
+        needs: PLAIN,
+        check: windows::check,
     },
 ];

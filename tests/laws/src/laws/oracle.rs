@@ -114,6 +114,7 @@ impl Oracle {
             _ => units,
         };
         match self.kind {
+            "gcra" if recorded == 0 => {}
             "gcra" => {
                 let same_rate = self.owed.2 == self.count;
                 let owes = if same_rate { self.owes(t) } else { self.units_owed(t) * self.window };
@@ -171,9 +172,6 @@ impl Oracle {
     /// Units times microseconds still owed.
     fn owes(&self, t: i128) -> i128 {
         let (owed, since, count) = self.owed;
-        // A limit made smaller takes what was owed at the last charge as one burst.
-        let most = if count == self.count { 2 * self.burst() } else { self.burst() };
-        let owed = if owed > most * self.window { self.burst() * self.window } else { owed };
         (owed - count * (t - since)).max(0)
     }
 

@@ -98,12 +98,16 @@ fn dialect(rng: &mut Rng, now: u64) -> Vec<String> {
         [words(&["FCALL", name, &keys.len().to_string()]), words(keys), words(args)].concat()
     };
     match rng.below(11) {
-        0 => fcall("sliding_window", &[&key("sliding", rng)], &["1000", "2", "10000", "5"]),
+        0 => {
+            // Windows are added and taken away.
+            let windows = rng.pick(&[&["1000", "2", "10000", "5"][..], &["1000", "3"], &["3000", "4", "500"]]);
+            fcall("sliding_window", &[&key("sliding", rng)], windows)
+        }
         1 => fcall("sliding_window", &[&key("sliding2", rng)], &["300", "3", "9000"]),
         2 => fcall("fixed_window", &[&key("fixed", rng)], &["3", "2"]),
         3 => fcall("token_bucket", &[&key("bucket", rng)], &["6", "7", "2"]),
         4 | 5 => {
-            // Two namespaces at one key.
+            // Two namespaces of one key.
             let space = rng.pick(&["ns", "other"]);
             fcall("slot_window", &[&key("slots", rng)], &[counted, space, "[[2,5,1],[4,30,10]]", &time, "0"])
         }
@@ -123,7 +127,7 @@ fn dialect(rng: &mut Rng, now: u64) -> Vec<String> {
 }
 
 fn plain(rng: &mut Rng) -> Vec<String> {
-    let keys = ["a", "b", "{api:1}:14", "{api:2}:15", "shared:1", "slots:0", "rolling:1:a"];
+    let keys = ["a", "b", "{api:1}:14", "{api:2}:15", "shared:1", "slots:0", "ns:{slots:0}", "rolling:1:a"];
     let key = rng.pick(&keys);
     match rng.below(14) {
         0 => words(&["SET", key, rng.pick(&["1", "text", "", "-7"])]),

@@ -71,32 +71,59 @@ fn slot_window_and_ar1() {
     assert_eq!(call(&mut server, "slot_window", "1", "ns", limits, "1700000040", "0"), ":1");
     assert_eq!(call(&mut server, "slot_window", "0", "ns", limits, "1700000040", "1"), ":5");
     // An hour, by whatever unit.
-    server.expect(&[("PTTL login", ":3600000"), ("TYPE login", "+string")]);
-    // Another namespace is another state at the same key, and so is another limiter.
+    server.expect(&[("PTTL ns:{login}", ":3600000"), ("TYPE ns:{login}", "+string"), ("EXISTS login", ":0")]);
+    // Another namespace is another state, and so is another limiter.
     assert_eq!(call(&mut server, "slot_window", "1", "other", limits, "1700000040", "0"), "$-1");
     assert_eq!(call(&mut server, "ar1", "4", "ns", "[[2,2,1]]", "1700000040", "1"), ":2");
     assert_eq!(server.ask("FCALL fixed_window 1 login 1 60"), "*2 $5 allow *3 $1 1 $2 60 $1 0");
     assert_eq!(call(&mut server, "slot_window", "0", "ns", limits, "1700000040", "1"), ":5");
-    // The key lives as long as any of it.
-    server.expect(&[("PTTL login", ":3600000")]);
+    // The name lives as long as any of it.
+    server.expect(&[("PTTL ns:{login}", ":3600000"), ("EXISTS login ns:{login} other:{login}", ":3")]);
     // A reset forgets its own.
     assert_eq!(call(&mut server, "slot_window", "-1", "ns", limits, "0", "1"), ":0");
     assert_eq!(call(&mut server, "slot_window", "0", "ns", limits, "1700000040", "1"), ":0");
     assert_eq!(call(&mut server, "slot_window", "1", "other", limits, "1700000040", "0"), ":1");
     assert_eq!(server.ask("FCALL fixed_window 1 login 1 60"), "*2 $5 block *3 $1 1 $2 60 $1 0");
-    server.expect(&[("DEL login", ":1")]);
+    server.expect(&[("DEL login", ":1"), ("EXISTS login ns:{login} other:{login}", ":0")]);
     // One that is all forgotten is gone, and one that only looks leaves nothing.
     assert_eq!(call(&mut server, "slot_window", "1", "ns", limits, "1700000040", "0"), "$-1");
-    server.expect(&[("EXISTS login", ":1")]);
+    server.expect(&[("EXISTS ns:{login}", ":1")]);
     assert_eq!(call(&mut server, "slot_window", "-1", "ns", limits, "0", "0"), "$-1");
-    server.expect(&[("EXISTS login", ":0")]);
+    server.expect(&[("EXISTS ns:{login}", ":0")]);
     assert_eq!(call(&mut server, "ar1", "0", "ns", "[[2,2,1]]", "1700000040", "0"), "$-1");
-    server.expect(&[("EXISTS login", ":0")]);
+    server.expect(&[("EXISTS ns:{login}", ":0"), ("DEL login", ":0")]);
     // Milliseconds.
     assert_eq!(call(&mut server, "slot_window", "1", "ns", "[[1,5000,1000]]", "1700000040000", "0"), "$-1");
-    server.expect(&[("PTTL login", ":5000")]);
+    server.expect(&[("PTTL ns:{login}", ":5000")]);
     server.set(5_000_001);
-    server.expect(&[("EXISTS login", ":0")]);
+    server.expect(&[("EXISTS ns:{login}", ":0"), ("DEL login", ":0")]);
+}
+
+#[test]
+fn the_state_of_slot_window_is_beside_the_key_of_the_application() {
+    let mut server = KeysTestServer::new();
+    server.login();
+    let call = |key: &str, ns: &str| format!("FCALL slot_window 1 {key} 1 {ns} [[1,60,1]] 1700000040 0");
+    // What the application keeps at the key is its own, before and after.
+    server.expect(&[("SET login hello", "+OK"), (&call("login", "ns"), "$-1"), (&call("login", "ns"), ":1")]);
+    server.expect(&[("GET login", "$5 hello"), ("SET login bye", "+OK"), ("EXPIRE login 60", ":1")]);
+    server.expect(&[(&call("login", "ns"), ":1"), ("EXISTS ns:{login}", ":1")]);
+    // Either name clears it; what another dialect counted at the name stays.
+    server.expect(&[("DEL ns:{login}", ":1"), (&call("login", "ns"), "$-1"), ("GET login", "$3 bye")]);
+    server.expect(&[("FCALL fixed_window 1 ns:{login} 1 60", "*2 $5 allow *3 $1 1 $2 60 $1 0")]);
+    server.expect(&[("DEL login", ":1"), (&call("login", "ns"), "$-1"), ("EXISTS login ns:{login}", ":1")]);
+    server.expect(&[("FCALL fixed_window 1 ns:{login} 1 60", "*2 $5 block *3 $1 1 $2 60 $1 0")]);
+    // No such name exists: the state is at the key.
+    for (key, ns) in [("{user}:login", "ns"), ("plain", "n{s")] {
+        server.expect(&[(&call(key, ns), "$-1"), (&call(key, ns), ":1"), (&format!("EXISTS {key}"), ":1")]);
+        server.expect(&[(&format!("DEL {key}"), ":1"), (&call(key, ns), "$-1")]);
+    }
+    // Deleting the key is a reset, and changing the application's own text is none.
+    let mut server = KeysTestServer::without_reset();
+    let lacks = "-NOPERM expected a token with the scope reset: AUTH token; this connection has check,read";
+    server.expect(&[("SET login hello", "+OK"), (&call("login", "ns"), "$-1")]);
+    server.expect(&[("DEL login", lacks), ("UNLINK other login", lacks), ("DEL ns:{login}", lacks)]);
+    server.expect(&[("SET login bye", "+OK"), ("EXPIRE login 60", ":1"), (&call("login", "ns"), ":1")]);
 }
 
 #[test]

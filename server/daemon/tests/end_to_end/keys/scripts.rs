@@ -41,7 +41,7 @@ fn published_scripts_are_known_by_their_sha() {
             ) as &str,
             "*3 :0 :2 :3600180000",
         ),
-        ("EXISTS s a w f b 0:u 1:u", ":7"),
+        ("EXISTS ns:{s} ns:{a} w f b 0:u 1:u", ":7"),
         ("PTTL f", ":60000"),
     ]);
 }

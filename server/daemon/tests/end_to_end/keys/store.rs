@@ -68,7 +68,7 @@ fn dialects_are_decided_where_the_keys_are() {
         ("FCALL sliding_window 1 f", "-ERR arguments: expected 2 or more (size, limit, ..., extra_ttl), found 0"),
     ]);
     let mut there = redis.connection().unwrap();
-    let count: i64 = redis::cmd("EXISTS").arg(&["f", "w", "s"]).query(&mut there).unwrap();
+    let count: i64 = redis::cmd("EXISTS").arg(&["f", "w", "ns:{s}"]).query(&mut there).unwrap();
     assert_eq!(count, 3);
     let _: () = redis::cmd("SET").arg("text").arg("x").query(&mut there).unwrap();
     assert!(server.ask("FCALL fixed_window 1 text 1 60").starts_with("-WRONGTYPE Operation against a key"));

@@ -42,6 +42,19 @@ async fn a_policy_that_stays_keeps_everything_and_one_that_goes_is_unknown() {
 }
 
 #[tokio::test]
+async fn a_gcra_limit_made_smaller_keeps_what_was_consumed() {
+    let tested = tested("policies: {a: 60/min gcra}");
+    assert!(tested.check_cost("a", "k", 60).await.decision.allowed);
+    tested.clock.advance(Micros::from_secs(10));
+    tested.engine.adopt(config("policies: {a: 20/min gcra}")).unwrap();
+    let refused = tested.check("a", "k").await.decision;
+    let wait = tollgate_kernel::Wait::After(Micros::from_secs(31));
+    assert_eq!((refused.allowed, refused.remaining, refused.retry_after), (false, 0, wait));
+    tested.clock.advance(Micros::from_secs(31));
+    assert!(tested.check("a", "k").await.decision.allowed);
+}
+
+#[tokio::test]
 async fn what_cannot_be_used_changes_nothing() {
     let tested = tested("policies: {a: 5/min}");
     let mut twice = config("policies: {a: 6/min, b: 1/s}");
