@@ -2,12 +2,15 @@
 //! namespace and limits) and its own results.
 
 use tollgate_dialects::{RollingOptions, RollingResult};
+#[cfg(feature = "redis")]
+use tollgate_kernel::Source;
 use tollgate_kernel::{Cell, Cost, Request, StoreError, decide_with};
 use tollgate_memory::{DEFAULT_CAP, Memory, MemoryPolicy};
 
 use crate::error::Error;
 
-/// A rolling limiter over an embedded store. Clones share their state.
+/// A rolling limiter over an embedded store. Clones share their state. With the feature `redis`, `SharedRollingLimiter` is
+/// the same over Redis and a Tollgate server.
 ///
 /// ```
 /// use tollgate::{Micros, Mode, RollingLimit, RollingLimiter, RollingOptions};
@@ -47,5 +50,11 @@ impl RollingLimiter {
             let decision = decide_with(policy, cells, t, &request, |detail| details.push(detail));
             RollingResult::new(n, &decision, &details)
         })
+    }
+
+    /// Attempts actions in the place of a store that does not answer.
+    #[cfg(feature = "redis")]
+    pub(crate) fn stand_in(&self, id: &[u8], n: u64) -> Result<RollingResult, StoreError> {
+        self.attempt(id, n).map(|result| RollingResult { source: Source::Local, ..result })
     }
 }

@@ -8,6 +8,7 @@
 //! | `player.rs` | tests of the tests: the player notices what is wrong |
 //! | `redis.rs` | the homes in Redis: vectors, traces, faults, numbers, bad arguments, and what the Lua may not contain |
 //! | `redis_keys.rs` | what keys in Redis hold and for how long, whoever shares them, and what a user with few rights leaves behind |
+//! | `rolling.rs` | the rolling limiter in Rust over Redis, a cluster and a server answers what it answers in memory |
 //! | `vectors.rs` | all vectors through the homes in this process, and through the built program |
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,4 +18,5 @@ mod hostile;
 mod player;
 mod redis;
 mod redis_keys;
+mod rolling;
 mod vectors;
