@@ -71,6 +71,11 @@ impl Fleet {
         hosts.map(|host| ServerConnection::open(&self.target, host)).collect()
     }
 
+    /// Returns whether the URL names a Tollgate server.
+    pub(crate) fn is_tollgate(&self) -> bool {
+        self.target.url.tollgate
+    }
+
     /// Returns the index of the primary that has a key.
     pub(crate) fn place_of(&self, key: &[u8]) -> usize {
         let slot = slot(key);
