@@ -113,7 +113,7 @@ async fn many_keys_travel_together_and_several_are_decided_together() {
 
 #[tokio::test]
 async fn what_the_server_refuses_is_an_error_in_its_words_and_no_outage() {
-    let server = Server::start(settings()).unwrap();
+    let server = Server::start(ServerSettings { free: "check,read".parse().unwrap(), ..settings() }).unwrap();
     let store = store(&server).await;
     let policy = policy("5/h").with_on_error(OnError::Allow);
     for _ in 0..100 {

@@ -63,7 +63,7 @@ fn measure(fleet: &mut Fleet, subject: &BenchSubject, args: &BenchArgs, prefix: 
     let bytes = server::bytes_per_key(fleet, subject, &keys);
     let removed = match server::remove(fleet, subject, &keys) {
         // A token that may check may lack the scope to reset.
-        Err(ServerError::Refused { code, .. }) if fleet.is_tollgate() && code == "NOPERM" => None,
+        Err(ServerError::Refused { code, .. }) if fleet.is_tollgate && code == "NOPERM" => None,
         removed => Some(removed?),
     };
     let outcome = outcome?;

@@ -50,6 +50,8 @@ impl BenchSetup {
         let info =
             fleet.primaries.first_mut().and_then(|node| node.connection.query::<String>(&["INFO", "server"]).ok());
         let info = info.unwrap_or_default();
+        // A Tollgate server may be named as the Redis that it speaks like.
+        fleet.is_tollgate |= field(&info, "tollgate_version").is_some();
         // Valkey and Tollgate also tell the version of Redis whose replies they give.
         let names = [("Tollgate", "tollgate_version"), ("Valkey", "valkey_version"), ("Redis", "redis_version")];
         let server = names.iter().find_map(|(name, line)| Some(format!("{name} {}", field(&info, line)?)));

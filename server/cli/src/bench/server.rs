@@ -57,7 +57,7 @@ pub(super) fn bytes_per_key(fleet: &mut Fleet, subject: &BenchSubject, keys: &[V
 
 /// Removes the keys of a run; returns how many there were.
 pub(super) fn remove(fleet: &mut Fleet, subject: &BenchSubject, keys: &[Vec<u8>]) -> Result<u64, ServerError> {
-    let (mut removed, is_tollgate) = (0, fleet.is_tollgate());
+    let (mut removed, is_tollgate) = (0, fleet.is_tollgate);
     for place in 0..fleet.primaries.len() {
         let own: Vec<&Vec<u8>> = keys.iter().filter(|key| fleet.place_of(key) == place).collect();
         let Some(node) = fleet.primaries.get_mut(place) else { continue };

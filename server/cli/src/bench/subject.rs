@@ -103,7 +103,7 @@ impl BenchSubject {
         if preference == CallPreference::Script {
             return Ok(CallForm::Script);
         }
-        if fleet.is_tollgate() {
+        if fleet.is_tollgate {
             // Such a server has all functions, and for policies a command of its own.
             let is_command = self.dialect.is_none() && preference == CallPreference::Either;
             return Ok(if is_command { CallForm::Command } else { CallForm::Function(self.call.to_owned()) });

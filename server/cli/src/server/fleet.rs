@@ -15,6 +15,8 @@ pub(crate) struct Fleet {
     pub(crate) is_cluster: bool,
     /// One server, or the primaries of a cluster.
     pub(crate) primaries: Vec<FleetNode>,
+    /// Whether the URL names a Tollgate server, or the server says that it is one.
+    pub(crate) is_tollgate: bool,
     target: ServerTarget,
 }
 
@@ -53,7 +55,7 @@ impl Fleet {
                 ServerError::Away { place: target.to_string(), why: "no node of the cluster has any slots".to_owned() };
             return Err(away.pop().unwrap_or(none));
         }
-        Ok((Self { is_cluster, primaries, target: target.clone() }, away))
+        Ok((Self { is_cluster, primaries, is_tollgate: target.url.tollgate, target: target.clone() }, away))
     }
 
     /// Checks that a server answers and accepts the login, and that it is a cluster if the URL says so.
@@ -69,11 +71,6 @@ impl Fleet {
     pub(crate) fn replicas(&self) -> Result<Vec<ServerConnection>, ServerError> {
         let hosts = self.primaries.iter().flat_map(|node| &node.replicas);
         hosts.map(|host| ServerConnection::open(&self.target, host)).collect()
-    }
-
-    /// Returns whether the URL names a Tollgate server.
-    pub(crate) fn is_tollgate(&self) -> bool {
-        self.target.url.tollgate
     }
 
     /// Returns the index of the primary that has a key.

@@ -106,6 +106,9 @@ fn a_tollgate_server_is_measured_by_its_own_commands() {
     let mut connection = redis::Client::open(format!("redis://{}", server.resp_addr().unwrap())).unwrap();
     let left: u64 = redis::cmd("DBSIZE").query(&mut connection).unwrap();
     assert_eq!(left, 0);
+    // Named as a Redis it is measured the same.
+    let url_of_redis = url.replace("tollgate://", "redis://");
+    assert_eq!(rows(bench(&url_of_redis, &["100/s", "--calls", "100", "--json"]))[0]["by"], "command");
     // It is the default, wherever the environment says that it is.
     let run = crate::support::tollgate_in(&["bench", "100/s", "--calls", "100"], b"", &[("TOLLGATE_STORE", &url)]);
     assert!(run.out.contains("(Tollgate ") && run.out.contains("\n  100/s  command  "), "{}{}", run.out, run.err);
