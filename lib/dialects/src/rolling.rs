@@ -8,12 +8,15 @@
 //! growing bucket twice and loses buckets that are close together.
 
 use tollgate_kernel::algorithms::rolling::MAX_BUCKETS;
-use tollgate_kernel::{Decision, Detail, EXACT, Limit, Micros, Mode, Options, Policy, Request, Timestamp, Wait};
+use tollgate_kernel::{
+    Decision, Detail, EXACT, Limit, Micros, Mode, Options, Policy, Request, Source, Timestamp, Wait,
+};
 
 use crate::api_counter::ApiCounterUsage;
 use crate::arguments::{cost, decimal, integer};
 use crate::call::{Action, CallClock, Convention, ParsedCall};
 use crate::error::DialectError;
+use crate::output::Output;
 use crate::reply::{DialectReply, ReplyValue};
 use crate::{Dialect, LuaTwin};
 
@@ -129,6 +132,8 @@ pub struct RollingResult {
     pub actions_remaining: i64,
     /// The time until a batch of this size is acknowledged in full.
     pub wait: Micros,
+    /// Who decided: the home, or what stood in for it.
+    pub source: Source,
 }
 
 impl RollingResult {
@@ -140,7 +145,16 @@ impl RollingResult {
             _ => detail.reset_after,
         });
         let wait = waits.max().unwrap_or_default();
-        Self { acknowledged: decision.charged, actions_remaining: decision.remaining, wait }
+        Self { acknowledged: decision.charged, actions_remaining: decision.remaining, wait, source: decision.source }
+    }
+
+    /// Reads the reply of the script: remaining, acknowledged and the wait in microseconds. `None` if it is another reply.
+    pub fn read(reply: &Output) -> Option<Self> {
+        let [Output::Integer(remaining), Output::Integer(acknowledged), Output::Integer(wait)] = reply.list() else {
+            return None;
+        };
+        let (acknowledged, wait) = (u64::try_from(*acknowledged).ok()?, Micros::new(u64::try_from(*wait).ok()?));
+        Some(Self { acknowledged, actions_remaining: *remaining, wait, source: Source::Home })
     }
 }
 

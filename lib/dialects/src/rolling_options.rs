@@ -93,6 +93,17 @@ impl RollingOptions {
         Self { namespace: namespace.into(), ..self }
     }
 
+    /// Returns the same options with each maximum times `share`, rounded down and at least 1: the part of one of several
+    /// processes, which decide by themselves while the store that they share does not answer.
+    #[must_use]
+    pub fn scaled(&self, share: f64) -> Self {
+        // Maxima are below 2^53, so the product is exact enough to round down.
+        let part = |max: u64| ((max as f64 * share) as u64).clamp(1, max.max(1));
+        let limits = self.limits.iter();
+        let limits = limits.map(|(index, limit)| (index.clone(), RollingLimit { max: part(limit.max), ..*limit }));
+        Self { limits: limits.collect(), ..self.clone() }
+    }
+
     /// Parses the document's options object: `interval` and `minDifference` are in milliseconds.
     ///
     /// ```

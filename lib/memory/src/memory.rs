@@ -256,8 +256,8 @@ impl Memory {
     }
 
     /// Runs `act` on the cells of the key, those of the policy in policy order, with the time of the decision. This is
-    /// for dialects, whose keys may be of any length. Returns [`StoreError::Full`] without running `act` if there is no
-    /// memory to keep what it may change.
+    /// for dialects, which check their keys themselves: theirs may have other lengths. Returns [`StoreError::Full`] without
+    /// running `act` if there is no memory to keep what it may change.
     pub fn act<R>(
         &self,
         policy: &MemoryPolicy,

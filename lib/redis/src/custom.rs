@@ -6,12 +6,14 @@
 use std::sync::Arc;
 
 use redis::Value;
-use tollgate_dialects::Output;
+use tollgate_dialects::{DIALECTS, Dialect, Output, PublishedKind, normalized, published};
 use tollgate_kernel::StoreError;
 
 use crate::call::{CallArg, RedisCall};
 use crate::code::LuaScript;
+use crate::lua::dialect_script;
 use crate::slot::slot;
+use crate::stats::add;
 use crate::store::Redis;
 
 /// A user's own script.
@@ -34,6 +36,16 @@ impl CustomScript {
     /// Returns the SHA-1 under which the server caches the script.
     pub fn sha(&self) -> &str {
         &self.script.sha
+    }
+
+    /// Returns whether every Tollgate server knows the script: it is the published script of a limiter that the server
+    /// speaks, or Tollgate's own script for it. A server may know further ones, which it was told.
+    pub fn is_spoken(&self) -> bool {
+        let normal = LuaScript::new(normalized(&self.script.text)).sha;
+        let own = |dialect: &Dialect| {
+            dialect_script(dialect.name).is_some_and(|script| LuaScript::new(normalized(&script.text)).sha == normal)
+        };
+        published(PublishedKind::Script, &normal).is_some() || DIALECTS.iter().any(own)
     }
 }
 
@@ -68,7 +80,8 @@ impl Redis {
         keys: &[K],
         args: &[A],
     ) -> Result<CustomReply, StoreError> {
-        CustomReply::read(self.run(custom, keys, args).await?)
+        let reply = CustomReply::read(self.run(custom, keys, args).await?);
+        reply.inspect_err(|_| self.count_failed_script())
     }
 
     /// Like [`Redis::run_custom`], for a script with any kind of reply.
@@ -79,6 +92,17 @@ impl Redis {
         args: &[A],
     ) -> Result<Output, StoreError> {
         Ok(output(&self.run(custom, keys, args).await?))
+    }
+
+    /// Sends a script to the server without running it. Fails if the server cannot run it: Redis and Valkey compile it, and
+    /// a Tollgate server looks whether it knows it. On a cluster one node is asked.
+    pub async fn load_script(&self, custom: &CustomScript) -> Result<(), StoreError> {
+        let args = vec![CallArg::Word("LOAD"), CallArg::Text(custom.script.text.as_str().into())];
+        self.inner.dispatcher.dispatch(RedisCall::of_command("SCRIPT", args)).await.map(|_| ())
+    }
+
+    fn count_failed_script(&self) {
+        add(&self.inner.dispatcher.context.counters.failed_scripts, 1);
     }
 
     async fn run<K: AsRef<[u8]>, A: AsRef<[u8]>>(
@@ -97,7 +121,8 @@ impl Redis {
         }
         let keys = keys.iter().map(|key| key.as_ref().to_vec()).collect();
         let args = args.iter().map(|arg| CallArg::Bytes(arg.as_ref().to_vec())).collect();
-        dispatcher.dispatch(RedisCall::new(None, custom.script.clone(), keys, args)).await
+        let ran = dispatcher.dispatch(RedisCall::new(None, custom.script.clone(), keys, args)).await;
+        ran.inspect_err(|_| self.count_failed_script())
     }
 }
 

@@ -19,6 +19,9 @@ pub struct RedisStats {
     pub closed: u64,
     /// Calls that the server did not answer or could not execute.
     pub errors: u64,
+    /// Runs of scripts of the user's own that failed: the server did not answer, the script ended with an error, or a
+    /// Tollgate server did not know it.
+    pub failed_scripts: u64,
     /// Calls sent again after the server proved that it had not run them.
     pub retries: u64,
     /// Times that the library or a script was sent because the server did not have it.
@@ -37,6 +40,7 @@ pub struct RedisStats {
 pub(crate) struct Counters {
     sources: [AtomicU64; 4],
     pub(crate) errors: AtomicU64,
+    pub(crate) failed_scripts: AtomicU64,
     pub(crate) retries: AtomicU64,
     pub(crate) reloads: AtomicU64,
     pub(crate) batches: AtomicU64,
@@ -64,6 +68,7 @@ impl Counters {
             open: read(open),
             closed: read(closed),
             errors: read(&self.errors),
+            failed_scripts: read(&self.failed_scripts),
             retries: read(&self.retries),
             reloads: read(&self.reloads),
             batches: read(&self.batches),

@@ -77,6 +77,11 @@ impl Redis {
         }
     }
 
+    /// Returns whether the store is a cluster, on which all keys of one call must be in one slot.
+    pub fn is_cluster(&self) -> bool {
+        self.inner.dispatcher.router.is_cluster()
+    }
+
     /// Returns the fraction of each limit that this process grants by itself while the server does not answer.
     pub fn share(&self) -> f64 {
         self.inner.dispatcher.context.settings.share

@@ -19,6 +19,7 @@
 //! | `request.rs` | a request with a cost and a mode |
 //! | `builder.rs` | policies by name, cap, clock, snapshot |
 //! | `rolling.rs` | the rolling limiter with modes, with its own option names |
+//! | `shared_rolling.rs` | the same over Redis and a Tollgate server, with the feature `redis` |
 //! | `error.rs` | errors in building or saving a gate |
 
 mod builder;
@@ -26,12 +27,16 @@ mod error;
 mod gate;
 mod request;
 mod rolling;
+#[cfg(feature = "redis")]
+mod shared_rolling;
 
 pub use builder::GateBuilder;
 pub use error::Error;
 pub use gate::Gate;
 pub use request::GateRequest;
 pub use rolling::RollingLimiter;
+#[cfg(feature = "redis")]
+pub use shared_rolling::SharedRollingLimiter;
 pub use tollgate_dialects::{RollingLimit, RollingOptions, RollingResult};
 pub use tollgate_kernel::{
     Clock, Cost, Decision, Detail, JointDecision, KeyCheck, Micros, Mode, OnError, Policy, PolicyError, Reply, Request,

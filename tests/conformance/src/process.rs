@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use tollgate_dialects::{ApiCounterUsage, Dialect, ParsedCall};
-use tollgate_kernel::{Cell, Cost, EXACT, Policy, Request, Timestamp, decide};
+use tollgate_kernel::{Cell, Cost, EXACT, Policy, Request, StoreError, Timestamp, decide};
 
 use crate::home::{Answer, Home, Refusal};
 use crate::limiters::{DialectLimiter, Limiter, PolicyLimiter};
@@ -77,6 +77,7 @@ impl<K: Keys> Home for ProcessHome<K> {
                 Ok(answer)
             }
             Some(ScenarioLimiter::Policy(direct, policy)) => {
+                StoreError::check_key(&operation.key).map_err(|error| Refusal::new(error.to_string()))?;
                 let cost = operation.n.as_u64().and_then(Cost::new);
                 let cost =
                     cost.ok_or_else(|| Refusal::new(format!("n: expected an integer from 0 to {}", EXACT - 1)))?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
+use tollgate_kernel::OnError;
 use tower_layer::Layer;
 use tracing::Level;
 
@@ -89,6 +90,11 @@ impl PlugBuilder {
         self
     }
 
+    /// See [`PlugSettings::on_error`].
+    pub fn on_error(self, on_error: OnError) -> Self {
+        self.change(|settings| settings.on_error(on_error))
+    }
+
     /// Lets requests for which `test` returns true pass unchanged.
     pub fn skip(mut self, test: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
         self.skip.push(Arc::new(test));
@@ -106,7 +112,20 @@ impl PlugBuilder {
         Self { tell_service: true, ..self }
     }
 
-    /// Builds the layer. All errors in names, options and headers are reported here.
+    /// Sends the scripts of this limiter and of its routes to the server, and fails if the server cannot run one of them:
+    /// Lua that does not compile, or that a Tollgate server does not know. [`PlugBuilder::build`] asks no server. It refuses
+    /// Lua that is not known to every Tollgate server, unless this method found that this one knows it.
+    #[cfg(feature = "redis")]
+    pub async fn load(mut self) -> Result<Self, PlugError> {
+        let routes = self.routes.iter().map(|(_, settings)| settings.clone());
+        for settings in std::iter::once(self.settings.clone()).chain(routes.collect::<Vec<_>>()) {
+            self.limiters.load(settings).await?;
+        }
+        Ok(self)
+    }
+
+    /// Builds the layer. All errors in names, options and headers are reported here, and scripts that a Tollgate server does
+    /// not know.
     pub fn build(self) -> Result<PlugLayer, PlugError> {
         let rules = |settings: PlugSettings| -> Result<RouteRules, PlugError> {
             let rules = RouteRules::new(Limiter::custom(self.limiters.prepare(settings)?));

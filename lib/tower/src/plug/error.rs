@@ -28,6 +28,10 @@ pub enum PlugError {
     Options(String, String),
     /// A limiter without a key function.
     Key(String),
+    /// An `on_error` that cannot be followed; holds the limiter and what was expected.
+    OnError(String, &'static str),
+    /// The server does not run the limiter's script; holds the limiter and the reason.
+    Server(String, String),
     /// The embedded store does not accept the limiter.
     Store(StoreError),
 }
@@ -54,6 +58,8 @@ impl fmt::Display for PlugError {
             Self::Key(limiter) => {
                 write!(f, "limiter {limiter}: expected a key function: key(ClientIp::peer()), or keys(…)")
             }
+            Self::OnError(limiter, expected) => write!(f, "limiter {limiter}: on_error: expected {expected}"),
+            Self::Server(limiter, why) => write!(f, "limiter {limiter}: script: {why}"),
             Self::Store(error) => error.fmt(f),
         }
     }

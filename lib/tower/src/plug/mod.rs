@@ -20,8 +20,10 @@
 //! * It is **off unless switched on**, by a function that is called for each request. While it is off, every
 //!   request passes unchanged.
 //! * When the store, the key function or the script fails, or a script returns something that cannot be a header,
-//!   the failure is logged, as an error, at another level or not at all, and **the request passes** as if there
-//!   were no limiter.
+//!   the failure is logged, as an error, at another level or not at all, and **the request passes**,
+//!   unless [`on_error`](PlugSettings::on_error) says otherwise. The response then has the field `tollgate-source`, and
+//!   [`Limiters::counts`] tells how many requests passed or were refused that way.
+//! * Over a Tollgate server, a limiter whose Lua the server does not know is not built.
 //! * A script returns `{'allow' or 'block', {header, …}, …}`. Headers are values, matched by position with the
 //!   configured names, or pairs that contain their own name; pairs beyond the configured names are added. Anything
 //!   but `allow` is answered with 429, `text/plain`, `Too Many Requests`, and the headers.
@@ -103,10 +105,12 @@
 //! | `settings.rs` | the settings of one limiter |
 //! | `builder.rs` | a limiter for a service, and its layer |
 //! | `plug_limiter.rs` | from a request to the answer to it |
+//! | `counts.rs` | what limiters did, by name |
 //! | `reply.rs`, `fields.rs` | the reply of a limiter, and its headers |
 //! | `error.rs` | the errors of building a limiter |
 
 mod builder;
+mod counts;
 mod error;
 mod fields;
 mod limiters;
@@ -117,6 +121,7 @@ mod settings;
 mod tests;
 
 pub use builder::{PlugBuilder, PlugLayer};
+pub use counts::PlugCounts;
 pub use error::PlugError;
 pub use fields::HeaderPairs;
 pub use limiters::Limiters;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use http::header::HeaderName;
 use http::request::Parts;
-use tollgate_dialects::{ApiCounterUsage, ParsedCall};
-use tollgate_kernel::{Cost, Source};
+use tollgate_dialects::{ApiCounterUsage, Dialect, ParsedCall};
+use tollgate_kernel::{Cell, Cost, OnError, Source};
 use tollgate_memory::{Memory, MemoryPolicy};
-use tracing::Level;
 
 use super::Output;
-use super::reply::{PlugAnswer, PlugFailure, PlugReply, default_answer};
+use super::counts::PlugCounter;
+use super::error::PlugError;
+use super::reply::{PlugAnswer, PlugFailure, PlugReply, default_answer, without_answer};
 use super::settings::{PlugKeysFn, PlugRespondFn, check_keys};
 use crate::key::KeyError;
 use crate::limiter::{CustomLimiter, DecisionFuture};
@@ -20,26 +21,58 @@ use crate::verdict::{CustomDecision, RawReply};
 /// A limiter with all its settings.
 pub(super) struct PlugLimiter(Arc<PlugCore>);
 
-struct PlugCore {
-    name: Box<str>,
-    engine: PlugEngine,
-    headers: Vec<HeaderName>,
-    opts: Vec<String>,
-    keys: Arc<PlugKeysFn>,
-    log: FailureLog,
-    respond: Option<Arc<PlugRespondFn>>,
+pub(super) struct PlugCore {
+    pub(super) name: Box<str>,
+    pub(super) engine: PlugEngine,
+    pub(super) headers: Vec<HeaderName>,
+    pub(super) opts: Vec<String>,
+    pub(super) keys: Arc<PlugKeysFn>,
+    pub(super) log: FailureLog,
+    pub(super) respond: Option<Arc<PlugRespondFn>>,
+    pub(super) on_error: OnError,
+    /// Decides while the store fails, if `on_error` is local.
+    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only stores are asked and stood in for"))]
+    pub(super) standin: Option<LocalEngine>,
+    pub(super) counts: Arc<PlugCounter>,
 }
 
 /// The engine that decides: the embedded store, or a script in Redis.
 pub(super) enum PlugEngine {
-    Memory {
-        memory: Memory,
-        policy: MemoryPolicy,
-        /// The call for any key: it depends only on the options.
-        call: Arc<ParsedCall>,
-    },
+    Memory(Box<LocalEngine>),
     #[cfg(feature = "redis")]
-    Redis { store: tollgate::redis::Redis, script: tollgate::redis::CustomScript, one_key: bool },
+    Redis {
+        store: tollgate::redis::Redis,
+        script: tollgate::redis::CustomScript,
+        one_key: bool,
+    },
+}
+
+/// A built-in limiter in this process.
+pub(super) struct LocalEngine {
+    memory: Memory,
+    policy: MemoryPolicy,
+    /// The call for any key: it depends only on the options.
+    call: ParsedCall,
+}
+
+impl LocalEngine {
+    pub(super) fn new(
+        name: &str,
+        dialect: &'static Dialect,
+        opts: &[String],
+        memory: &Memory,
+    ) -> Result<Self, PlugError> {
+        let args: Vec<&[u8]> = opts.iter().map(String::as_bytes).collect();
+        let call = (dialect.parse)(&[b"key"], &args).map_err(|error| PlugError::dialect(name, error))?;
+        Ok(Self { memory: memory.clone(), policy: memory.prepare(call.policy())?, call })
+    }
+
+    fn run(&self, keys: &[Vec<u8>]) -> Result<Output, PlugFailure> {
+        let key = keys.first().ok_or_else(|| KeyError::Setup("expected a key".to_owned()))?;
+        let act = |cells: &mut [Cell], t| self.call.run_on(cells, &mut ApiCounterUsage::default(), t);
+        let ran = self.memory.act(&self.policy, key, act).map_err(|full| PlugFailure::Script(full.to_string()))?;
+        ran.map(|outcome| outcome.reply.into()).map_err(|error| PlugFailure::Script(error.to_string()))
+    }
 }
 
 impl PlugEngine {
@@ -51,7 +84,7 @@ impl PlugEngine {
     /// Returns whether it takes exactly one key.
     fn takes_one_key(&self) -> bool {
         match self {
-            Self::Memory { .. } => true,
+            Self::Memory(_) => true,
             #[cfg(feature = "redis")]
             Self::Redis { one_key, .. } => *one_key,
         }
@@ -59,17 +92,8 @@ impl PlugEngine {
 }
 
 impl PlugLimiter {
-    pub(super) fn new(
-        name: Box<str>,
-        engine: PlugEngine,
-        headers: Vec<HeaderName>,
-        opts: Vec<String>,
-        keys: Arc<PlugKeysFn>,
-        log: Option<Option<Level>>,
-        respond: Option<Arc<PlugRespondFn>>,
-    ) -> Self {
-        let log = log.map_or_else(FailureLog::default, FailureLog::at);
-        Self(Arc::new(PlugCore { name, engine, headers, opts, keys, log, respond }))
+    pub(super) fn new(core: PlugCore) -> Self {
+        Self(Arc::new(core))
     }
 }
 
@@ -80,20 +104,10 @@ impl CustomLimiter for PlugLimiter {
         let now = |custom| -> DecisionFuture { Box::pin(std::future::ready(Ok(custom))) };
         let keys = match core.keys_of(parts) {
             Ok(keys) => keys,
-            Err(error) => return now(core.answer(Some(parts), &[], Err(error.into()))),
+            Err(error) => return now(core.answer(Some(parts), &[], Err(error.into()), Source::Home)),
         };
         match &core.engine {
-            PlugEngine::Memory { memory, policy, call } => {
-                let run = |key: &Vec<u8>| {
-                    memory.act(policy, key, |cells, t| call.run_on(cells, &mut ApiCounterUsage::default(), t))
-                };
-                let ran = keys.first().map(run).ok_or_else(|| KeyError::Setup("expected a key".to_owned()).into());
-                let outcome = ran.and_then(|ran| {
-                    let ran = ran.map_err(|full| PlugFailure::Script(full.to_string()))?;
-                    ran.map_err(|error| PlugFailure::Script(error.to_string()))
-                });
-                now(core.answer(Some(parts), &keys, outcome.map(|outcome| outcome.reply.into())))
-            }
+            PlugEngine::Memory(local) => now(core.answer(Some(parts), &keys, local.run(&keys), Source::Home)),
             #[cfg(feature = "redis")]
             PlugEngine::Redis { store, script, .. } => {
                 let (store, script) = (store.clone(), script.clone());
@@ -101,8 +115,9 @@ impl CustomLimiter for PlugLimiter {
                 let parts = core.respond.is_some().then(|| parts.clone());
                 let core = core.clone();
                 Box::pin(async move {
-                    let ran = store.run_script(&script, &keys, &core.opts).await;
-                    Ok(core.answer(parts.as_ref(), &keys, ran.map_err(PlugFailure::from)))
+                    let ran = store.run_script(&script, &keys, &core.opts).await.map_err(PlugFailure::from);
+                    let (ran, source) = core.or_stand_in(&keys, ran);
+                    Ok(core.answer(parts.as_ref(), &keys, ran, source))
                 })
             }
         }
@@ -118,32 +133,63 @@ impl PlugCore {
         Ok(keys)
     }
 
-    fn answer(&self, parts: Option<&Parts>, keys: &[Vec<u8>], result: Result<Output, PlugFailure>) -> CustomDecision {
+    /// Returns what the script returned, or what stands in for it if the store failed, and who decided.
+    #[cfg(feature = "redis")]
+    fn or_stand_in(&self, keys: &[Vec<u8>], ran: Result<Output, PlugFailure>) -> (Result<Output, PlugFailure>, Source) {
+        match (&self.standin, ran) {
+            (Some(standin), Err(failure @ PlugFailure::Store(_))) => {
+                self.report(&failure, "this process decides");
+                (standin.run(keys), Source::Local)
+            }
+            (_, ran) => (ran, Source::Home),
+        }
+    }
+
+    fn answer(
+        &self,
+        parts: Option<&Parts>,
+        keys: &[Vec<u8>],
+        result: Result<Output, PlugFailure>,
+        source: Source,
+    ) -> CustomDecision {
+        let mut failed = result.is_err();
         if let Err(failure) = &result {
-            self.report(failure);
+            self.report_failure(failure);
         }
         let answer = match (&self.respond, parts, &result) {
             (Some(respond), Some(parts), result) => {
                 let result = result.as_ref();
                 let (limiter, names, opts) = (&*self.name, &*self.headers, &*self.opts);
-                respond(&PlugReply { parts, limiter, names, opts, keys, result })
+                respond(&PlugReply { parts, limiter, names, opts, keys, result, on_error: self.on_error })
             }
             (_, _, Ok(output)) => default_answer(&self.headers, output),
-            (_, _, Err(_)) => Ok(PlugAnswer::Pass(Vec::new())),
+            (_, _, Err(_)) => Ok(without_answer(self.on_error)),
         };
         let answer = answer.unwrap_or_else(|failure| {
-            self.report(&failure);
-            PlugAnswer::Pass(Vec::new())
+            failed = true;
+            self.report_failure(&failure);
+            without_answer(self.on_error)
         });
-        let custom =
-            |allowed, headers, raw| CustomDecision { allowed, headers, retry_after: None, source: Source::Home, raw };
+        let passes = matches!(answer, PlugAnswer::Pass(_));
+        let source = match (failed, passes) {
+            (false, _) => source,
+            (true, true) => Source::Open,
+            (true, false) => Source::Closed,
+        };
+        self.counts.count(source);
+        let custom = |headers, raw| CustomDecision { allowed: passes, headers, retry_after: None, source, raw };
         match answer {
-            PlugAnswer::Pass(headers) => custom(true, headers, result.ok().map(|output| Arc::new(output) as RawReply)),
-            PlugAnswer::Stop(response) => custom(false, Vec::new(), Some(Arc::new(response))),
+            PlugAnswer::Pass(headers) => custom(headers, result.ok().map(|output| Arc::new(output) as RawReply)),
+            PlugAnswer::Stop(response) => custom(Vec::new(), Some(Arc::new(response))),
         }
     }
 
-    fn report(&self, failure: &PlugFailure) {
-        self.log.report(&format!("limiter {} failed, a request passes", self.name), failure);
+    fn report_failure(&self, failure: &PlugFailure) {
+        let deed = if self.on_error == OnError::Deny { "a request is refused" } else { "a request passes" };
+        self.report(failure, deed);
+    }
+
+    fn report(&self, failure: &PlugFailure, deed: &str) {
+        self.log.report(&format!("limiter {} failed, {deed}", self.name), failure);
     }
 }

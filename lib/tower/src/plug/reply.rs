@@ -3,10 +3,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{Response, StatusCode};
-use tollgate_kernel::StoreError;
+use tollgate_kernel::{OnError, StoreError};
 
 use super::Output;
 use super::fields::{self, HeaderPairs};
@@ -29,6 +29,8 @@ pub struct PlugReply<'a> {
     /// Everything that the script returned, including additional outputs, or the reason for its failure, which is
     /// already logged.
     pub result: Result<&'a Output, &'a PlugFailure>,
+    /// What the limiter does with the request if it failed.
+    pub on_error: OnError,
 }
 
 /// What is done with a request.
@@ -40,7 +42,7 @@ pub enum PlugAnswer {
     Stop(Response<Bytes>),
 }
 
-/// The reason why a limiter did not decide. The request then passes, unless a response function determines
+/// The reason why a limiter did not decide. The request then passes, unless `on_error` or a response function determines
 /// otherwise.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -55,11 +57,11 @@ pub enum PlugFailure {
 
 impl PlugReply<'_> {
     /// Returns the default answer: `allow` passes with the headers, anything else gets 429 with them; after a
-    /// failure the request passes without headers.
+    /// failure the request passes without headers, or gets 503 if `on_error` denies it.
     pub fn default_answer(&self) -> Result<PlugAnswer, PlugFailure> {
         match self.result {
             Ok(output) => default_answer(self.names, output),
-            Err(_) => Ok(PlugAnswer::Pass(Vec::new())),
+            Err(_) => Ok(without_answer(self.on_error)),
         }
     }
 
@@ -89,10 +91,25 @@ fn unexpected(output: &Output) -> PlugFailure {
     PlugFailure::Script(format!("expected {expected} from the script, found {form}"))
 }
 
+/// Returns the answer after a failure: the request passes without headers, or gets 503 and is told to come back.
+pub(super) fn without_answer(on_error: OnError) -> PlugAnswer {
+    match on_error {
+        OnError::Allow | OnError::Local => PlugAnswer::Pass(Vec::new()),
+        OnError::Deny => {
+            let retry = vec![(RETRY_AFTER, HeaderValue::from_static("1"))];
+            PlugAnswer::Stop(plain_text(StatusCode::SERVICE_UNAVAILABLE, b"Service Unavailable", retry))
+        }
+    }
+}
+
 /// Returns a response with status 429 in plain text.
 pub(super) fn too_many_requests(headers: HeaderPairs) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from_static(b"Too Many Requests"));
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    plain_text(StatusCode::TOO_MANY_REQUESTS, b"Too Many Requests", headers)
+}
+
+fn plain_text(status: StatusCode, text: &'static [u8], headers: HeaderPairs) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from_static(text));
+    *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     headers.into_iter().for_each(|(name, value)| {
         response.headers_mut().insert(name, value);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use tollgate_dialects::Dialect;
-use tollgate_kernel::MAX_KEY;
+use tollgate_kernel::{MAX_KEY, OnError};
 use tracing::Level;
 
 use super::reply::{PlugAnswer, PlugFailure, PlugReply};
@@ -37,6 +37,7 @@ pub struct PlugSettings {
     pub(super) keys: Option<Arc<PlugKeysFn>>,
     pub(super) log: Option<Option<Level>>,
     pub(super) respond: Option<Arc<PlugRespondFn>>,
+    pub(super) on_error: Option<OnError>,
 }
 
 /// The script that decides.
@@ -113,12 +114,26 @@ impl PlugSettings {
     }
 
     /// Sets the function that determines the response, instead of [`PlugReply::default_answer`]. It receives
-    /// everything that the script returned. If it returns an error, the error is logged and the request passes.
+    /// everything that the script returned. If it returns an error, the error is logged and `on_error` decides.
     pub fn respond(
         self,
         respond: impl Fn(&PlugReply<'_>) -> Result<PlugAnswer, PlugFailure> + Send + Sync + 'static,
     ) -> Self {
         Self { respond: Some(Arc::new(respond)), ..self }
+    }
+
+    /// Sets what happens to a request if the limiter fails: the store does not answer, the script ends with an error or
+    /// returns something else than an answer, or the key function fails.
+    ///
+    /// * [`OnError::Allow`], the default: the request passes, as PlugLimit documents it.
+    /// * [`OnError::Deny`]: it is answered with 503.
+    /// * [`OnError::Local`], for built-in limiters over a store: while the store fails, this process decides by the
+    ///   store's `share` of the limit. Any other failure lets the request pass.
+    ///
+    /// Each failure is logged, counted in [`PlugCounts`](super::PlugCounts), and the
+    /// [source](tollgate_kernel::Source) of the answer says who decided.
+    pub fn on_error(self, on_error: OnError) -> Self {
+        Self { on_error: Some(on_error), ..self }
     }
 
     /// Returns these settings, completed by those of `base`.
@@ -135,6 +150,7 @@ impl PlugSettings {
             keys: self.keys.or(base.keys),
             log: self.log.or(base.log),
             respond: self.respond.or(base.respond),
+            on_error: self.on_error.or(base.on_error),
         }
     }
 }

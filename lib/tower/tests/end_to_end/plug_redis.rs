@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue};
 use tollgate::redis::Redis;
 use tollgate_daemon::ServerSettings;
-use tollgate_kernel::{Cost, StoreError};
+use tollgate_kernel::{Cost, OnError, StoreError};
 use tollgate_kit::Server;
 use tollgate_tower::plug::{Limiters, Output, PlugAnswer, PlugLayer, PlugSettings};
 use tollgate_tower::testing::request;
@@ -198,7 +198,7 @@ async fn plug_lua_of_ones_own_with_several_keys_and_a_response_function() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plug_scripts_and_stores_that_fail_let_requests_pass_unmodified() {
+async fn plug_scripts_and_stores_that_fail_let_requests_pass_and_say_so() {
     let mut server = Server::start().unwrap();
     let store = store(&server).await;
     let rows = [
@@ -220,7 +220,8 @@ async fn plug_scripts_and_stores_that_fail_let_requests_pass_unmodified() {
         let app = app(limiters.plug("mine").key(key("k")).log(None).build().unwrap());
         let answered = request("/").ask(&app).await.unwrap();
         assert_eq!((answered.status.as_u16(), &answered.body[..]), (200, &b"hello"[..]), "{lua}");
-        assert_eq!(answered.headers.len(), 2, "{lua}: {:?}", answered.headers);
+        assert_eq!(answered.header("tollgate-source"), Some("open"), "{lua}");
+        assert_eq!(answered.headers.len(), 3, "{lua}: {:?}", answered.headers);
     }
     // A key of another type is the built-in limiter's error, and no limit.
     redis(&store, "LPUSH", "list").await;
@@ -229,7 +230,8 @@ async fn plug_scripts_and_stores_that_fail_let_requests_pass_unmodified() {
     assert_eq!(request("/").ask(&app(window("w").build().unwrap())).await.unwrap().status, 429);
     server.kill_hard().unwrap();
     let answered = request("/").ask(&app(window("w").build().unwrap())).await.unwrap();
-    assert_eq!((answered.status.as_u16(), answered.headers.len()), (200, 2), "{:?}", answered.headers);
+    assert_eq!((answered.status.as_u16(), answered.header("tollgate-source")), (200, Some("open")));
+    assert_eq!(answered.headers.len(), 3, "{:?}", answered.headers);
     server.restart().unwrap();
 }
 
@@ -243,6 +245,87 @@ async fn plug_built_in_limiters_on_a_tollgate_server() {
     let app = app(limiters(&store).plug("fixed_window").opts([1, 3600]).key(key("k")).build().unwrap());
     assert_eq!(request("/").ask(&app).await.unwrap().header("x-ratelimit-remaining"), Some("0"));
     assert_eq!(request("/").ask(&app).await.unwrap().status, 429);
+}
+
+/// A Tollgate server that was told what these scripts do, and its store.
+async fn tollgate(scripts: Vec<tollgate_daemon::ScriptAlias>) -> (tollgate_daemon::Server, Redis) {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let settings = ServerSettings { resp: Some(any), http: None, threads: 1, scripts, ..ServerSettings::default() };
+    let server = tollgate_daemon::Server::start(settings).unwrap();
+    let url = format!("tollgate://{}", server.resp_addr().unwrap());
+    let store = Redis::builder(&url).deadline(DEADLINE).connect().await.unwrap();
+    (server, store)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plug_lua_that_a_tollgate_server_does_not_know_is_not_built_over_it() {
+    let private = "-- a window of our own\nreturn redis.call('PING')";
+    let sha = tollgate::redis::CustomScript::new(private).sha().to_owned();
+    let (_unaware, store) = tollgate(Vec::new()).await;
+    let mine = |store: &Redis| {
+        let mine = PlugSettings::script(private).headers(NAMES).opts([1, 3600]).key(key("k"));
+        limiters(store).add("mine", mine).unwrap()
+    };
+    let error = mine(&store).plug("mine").build().map(drop).unwrap_err().to_string();
+    assert!(error.starts_with("limiter mine: script: expected Lua that a Tollgate server knows"), "{error}");
+    assert!(error.contains(&sha) && error.contains("load() before build()"), "{error}");
+    let error = mine(&store).plug("mine").load().await.map(drop).unwrap_err().to_string();
+    assert!(error.contains("this server runs no Lua") && error.contains(&sha), "{error}");
+    // A route's script counts as well, and the built-in limiters need nothing.
+    let route = limiters(&store)
+        .plug("fixed_window")
+        .opts([1, 60])
+        .key(key("k"))
+        .route("/mine", move |settings| settings.lua(private))
+        .build();
+    assert!(route.is_err());
+    let (_aware, store) = tollgate(vec![format!("{sha}=fixed_window").parse().unwrap()]).await;
+    let app = app(mine(&store).plug("mine").load().await.unwrap().build().unwrap());
+    assert_eq!(request("/").ask(&app).await.unwrap().header("x-ratelimit-remaining"), Some("0"));
+    assert_eq!(request("/").ask(&app).await.unwrap().status, 429);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plug_lua_that_redis_does_not_compile_is_found_by_load() {
+    let server = Server::start().unwrap();
+    let store = store(&server).await;
+    let load = async |lua: &str| {
+        let limiters = limiters(&store).add("mine", PlugSettings::script(lua).key(key("k"))).unwrap();
+        limiters.plug("mine").load().await.map(drop)
+    };
+    load("return {'allow', {}}").await.unwrap();
+    let error = load("this is no Lua").await.unwrap_err().to_string();
+    assert!(error.starts_with("limiter mine: script: ") && error.contains("compiling"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plug_what_stands_in_for_a_store_that_is_away_is_chosen_and_counted() {
+    let mut server = Server::start().unwrap();
+    let store = Redis::builder(&server.url()).deadline(DEADLINE).response_timeout(DEADLINE).share(0.5);
+    let store = store.connect().await.unwrap();
+    let limiters = limiters(&store);
+    let window = |on_error| limiters.plug("fixed_window").opts([4, 3600]).key(key("k")).log(None).on_error(on_error);
+    let [allow, deny, local] =
+        [OnError::Allow, OnError::Deny, OnError::Local].map(|on_error| app(window(on_error).build().unwrap()));
+    for app in [&allow, &deny, &local] {
+        assert_eq!(request("/").ask(app).await.unwrap().status, 200);
+    }
+    let own = PlugSettings::script("return {'allow', {}}").key(key("k")).on_error(OnError::Local);
+    let error = limiters.clone().add("own", own).unwrap().plug("own").build().map(drop).unwrap_err().to_string();
+    assert_eq!(error, "limiter own: on_error: expected allow or deny: Lua runs in the store alone");
+    server.kill_hard().unwrap();
+    assert_eq!(request("/").ask(&allow).await.unwrap().status, 200);
+    let denied = request("/").ask(&deny).await.unwrap();
+    assert_eq!((denied.status.as_u16(), denied.header("retry-after")), (503, Some("1")));
+    // Half of the limit is this process's.
+    for (status, remaining) in [(200, "1"), (200, "0"), (429, "0")] {
+        let answered = request("/").ask(&local).await.unwrap();
+        assert_eq!((answered.status.as_u16(), answered.header("x-ratelimit-remaining")), (status, Some(remaining)));
+    }
+    let counts = limiters.counts()["fixed_window"];
+    assert_eq!((counts.decided, counts.local, counts.open, counts.closed), (3, 3, 1, 1));
+    assert!(store.stats().failed_scripts >= 5, "{:?}", store.stats());
+    server.restart().unwrap();
 }
 
 /// The same script without the registry: as plug/mod.rs shows.

@@ -8,6 +8,7 @@ use crate::server::StoreArgs;
 
 const EXAMPLES: &str = "\
 Examples:
+  tollgate bench 100/min
   tollgate bench 100/min --store redis://127.0.0.1:6379
   tollgate bench \"10000/min\" \"500/3s\" \"10000/min gcra\" \"10000/min slots\"
   tollgate bench sliding_window --keys 10000 --connections 16 --pipeline 10
@@ -16,8 +17,11 @@ Examples:
 
 It puts load on that server: run it against one nobody depends on. Keys are
 asked at random. They begin with a name of the run and are deleted at the end;
-those of a run that was cut short expire by themselves. What is measured is the
-function if the library is installed, else the script, which is loaded.
+those of a run that was cut short expire by themselves. On Redis and Valkey the
+function is measured if the library is installed, else the script, which is
+loaded. On a Tollgate server, which is the default, TG.CHECK is measured for
+policies and the function for dialects; --function and --script measure these
+calls there, and processor time and bytes are not told.
 Arguments behind -- are those of a dialect after its key; @now_s, @now_ms and
 @now_us become the time of the call. Exit code: 0 done, 2 error.";
 
@@ -52,11 +56,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N")]
     pub(crate) calls: Option<u64>,
 
-    /// Measure the script, even if the function is installed
+    /// Measure the script, even if there is a function or a command
     #[arg(long)]
     pub(crate) script: bool,
 
-    /// Measure the function; an error if it is not installed
+    /// Measure the function; an error on a Redis where it is not installed
     #[arg(long, conflicts_with = "script")]
     pub(crate) function: bool,
 

@@ -1,53 +1,63 @@
-//! How dialects are measured: typical arguments, and which replies are refusals.
+//! How dialects are measured: with typical arguments.
 
 use redis::Value;
-
-use crate::server::value::{items, text};
+use tollgate_dialects::{Dialect, ReplyValue};
 
 /// A dialect in a measurement.
 pub(super) struct MeasuredDialect {
     pub(super) name: &'static str,
     /// The arguments after the key, unless others are given: about 100 a minute.
     pub(super) args: &'static [&'static str],
-    pub(super) refuses: fn(&Value) -> bool,
 }
 
 pub(super) const MEASURED: &[MeasuredDialect] = &[
-    MeasuredDialect { name: "sliding_window", args: &["60000", "100"], refuses: not_zero },
-    MeasuredDialect { name: "fixed_window", args: &["100", "60"], refuses: not_allow },
-    MeasuredDialect { name: "token_bucket", args: &["100", "60", "20"], refuses: not_allow },
-    MeasuredDialect { name: "slot_window", args: &["1", "bench", "[[100,60,1]]", "@now_s"], refuses: not_zero },
-    MeasuredDialect { name: "ar1", args: &["1", "bench", "[[100,2,60]]", "@now_s"], refuses: not_zero },
-    MeasuredDialect {
-        name: "rolling",
-        args: &["1", "1", "@now_us", "0", "100", "1000000", "60"],
-        refuses: nothing_acknowledged,
-    },
-    MeasuredDialect { name: "api_counter", args: &["100"], refuses: first_is_zero },
+    MeasuredDialect { name: "sliding_window", args: &["60000", "100"] },
+    MeasuredDialect { name: "fixed_window", args: &["100", "60"] },
+    MeasuredDialect { name: "token_bucket", args: &["100", "60", "20"] },
+    MeasuredDialect { name: "slot_window", args: &["1", "bench", "[[100,60,1]]", "@now_s"] },
+    MeasuredDialect { name: "ar1", args: &["1", "bench", "[[100,2,60]]", "@now_s"] },
+    MeasuredDialect { name: "rolling", args: &["1", "1", "@now_us", "0", "100", "1000000", "60"] },
+    MeasuredDialect { name: "api_counter", args: &["100"] },
 ];
 
-/// For native calls and `api_counter`: `allowed` is the first integer.
-pub(super) fn first_is_zero(reply: &Value) -> bool {
-    items(reply).first() == Some(&Value::Int(0))
+/// Returns whether a reply is a refusal: of a dialect, as its registry says; of a native call if its first integer is 0.
+pub(super) fn refuses(dialect: Option<&Dialect>, reply: &Value) -> bool {
+    let values = match reply {
+        Value::Array(items) => [0, 1].map(|place| items.get(place).map_or(ReplyValue::Nothing, value)),
+        one => [value(one), ReplyValue::Nothing],
+    };
+    dialect.map_or(values[0] == ReplyValue::Integer(0), |dialect| !(dialect.allows)(values))
 }
 
-/// The reply is the window that is full, or a wait, or 1 for exceeded; 0 or null passes.
-fn not_zero(reply: &Value) -> bool {
-    !matches!(reply, Value::Int(0) | Value::Nil)
-}
-
-fn not_allow(reply: &Value) -> bool {
-    items(reply).first().and_then(text).as_deref() != Some("allow")
-}
-
-/// The reply is remaining, acknowledged, wait; in uniform mode, remaining is below zero after a refusal.
-fn nothing_acknowledged(reply: &Value) -> bool {
-    matches!(items(reply), [Value::Int(remaining), Value::Int(acknowledged), ..] if *acknowledged == 0 || *remaining < 0)
+fn value(value: &Value) -> ReplyValue<'_> {
+    match value {
+        Value::Int(number) => ReplyValue::Integer(*number),
+        Value::BulkString(text) => ReplyValue::Text(text),
+        _ => ReplyValue::Nothing,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replies_are_refusals_as_their_dialects_say() {
+        let text = |text: &str| Value::BulkString(text.into());
+        for (name, reply, expected) in [
+            ("", Value::Array(vec![Value::Int(1), Value::Int(5)]), false),
+            ("", Value::Array(vec![Value::Int(0), Value::Int(5)]), true),
+            ("sliding_window", Value::Int(0), false),
+            ("sliding_window", Value::Int(2), true),
+            ("slot_window", Value::Nil, false),
+            ("fixed_window", Value::Array(vec![text("allow"), Value::Array(vec![])]), false),
+            ("token_bucket", Value::Array(vec![text("deny"), Value::Array(vec![])]), true),
+            ("rolling", Value::Array(vec![Value::Int(3), Value::Int(0), Value::Int(9)]), true),
+            ("api_counter", Value::Array(vec![Value::Int(1), Value::Int(3)]), false),
+        ] {
+            assert_eq!(refuses(tollgate_dialects::find(name), &reply), expected, "{name} {reply:?}");
+        }
+    }
 
     #[test]
     fn every_dialect_with_lua_is_measured() {

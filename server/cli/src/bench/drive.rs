@@ -144,7 +144,7 @@ impl BenchRun<'_> {
         for _ in 0..batch {
             let reply = connection.receive()?;
             let reply = connection.check_reply(reply, || format!("a call of {}", self.subject.title))?;
-            refused += u64::from((self.subject.refuses)(&reply));
+            refused += u64::from(self.subject.refuses(&reply));
         }
         Ok(refused)
     }

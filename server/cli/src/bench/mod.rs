@@ -23,16 +23,23 @@ use std::io::Write;
 pub(crate) use args::BenchArgs;
 
 use crate::error::CliError;
-use crate::server::Fleet;
+use crate::server::{Fleet, ServerError, ServerTarget, token};
 use report::{BenchRow, BenchSetup};
 use subject::{BenchSubject, CallForm};
 
 /// Runs the command; returns what to print.
 pub(crate) fn run(args: &BenchArgs) -> Result<String, CliError> {
     args.validate()?;
+    let target = args.store.target()?;
+    let is_tollgate = target.url.tollgate;
+    let measured = run_on(target, args);
+    if is_tollgate { measured.map_err(|error| CliError::Tollgate(Box::new(error))) } else { measured }
+}
+
+fn run_on(target: ServerTarget, args: &BenchArgs) -> Result<String, CliError> {
     let prefix = format!("tollgate-bench-{:08x}", server::seed() as u32);
     let subjects = args.what.iter().map(|what| BenchSubject::new(what, &args.args)).collect::<Result<Vec<_>, _>>()?;
-    let target = args.store.redis()?;
+    let target = token::authenticate(target)?;
     let mut fleet = Fleet::open(&target)?;
     let setup = BenchSetup::of(&mut fleet, &target, args);
     let _ = writeln!(std::io::stderr(), "{}", setup.notice(&prefix, subjects.len()));
@@ -49,12 +56,16 @@ fn measure(fleet: &mut Fleet, subject: &BenchSubject, args: &BenchArgs, prefix: 
     if form == CallForm::Script {
         server::load(fleet, &subject.script)?;
     }
-    let keys = subject.keys(prefix, args.keys);
+    let keys = subject.keys(&form, prefix, args.keys);
     let before = server::cpu(fleet);
     let outcome = drive::drive(fleet, subject, &form, &keys, args);
     let after = server::cpu(fleet);
     let bytes = server::bytes_per_key(fleet, subject, &keys);
-    let removed = server::remove(fleet, subject, &keys)?;
+    let removed = match server::remove(fleet, subject, &keys) {
+        // A token that may check may lack the scope to reset.
+        Err(ServerError::Refused { code, .. }) if fleet.is_tollgate && code == "NOPERM" => None,
+        removed => Some(removed?),
+    };
     let outcome = outcome?;
     let cpu = before.zip(after).map(|(before, after)| (after - before).max(0.0) * 1e6 / outcome.calls.max(1) as f64);
     Ok(BenchRow::new(subject, &form, &outcome, cpu, bytes, removed))

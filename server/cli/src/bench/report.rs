@@ -41,7 +41,8 @@ pub(crate) struct BenchRow {
     cpu_us_per_call: Option<f64>,
     bytes_per_key: Option<u64>,
     refused: u64,
-    removed_keys: u64,
+    /// `None` if the login may not remove them.
+    removed_keys: Option<u64>,
 }
 
 impl BenchSetup {
@@ -49,11 +50,12 @@ impl BenchSetup {
         let info =
             fleet.primaries.first_mut().and_then(|node| node.connection.query::<String>(&["INFO", "server"]).ok());
         let info = info.unwrap_or_default();
-        let server = match (field(&info, "valkey_version"), field(&info, "redis_version")) {
-            (Some(version), _) => format!("Valkey {version}"),
-            (None, Some(version)) => format!("Redis {version}"),
-            (None, None) => "a server that does not tell its version".to_owned(),
-        };
+        // A Tollgate server may be named as the Redis that it speaks like.
+        fleet.is_tollgate |= field(&info, "tollgate_version").is_some();
+        // Valkey and Tollgate also tell the version of Redis whose replies they give.
+        let names = [("Tollgate", "tollgate_version"), ("Valkey", "valkey_version"), ("Redis", "redis_version")];
+        let server = names.iter().find_map(|(name, line)| Some(format!("{name} {}", field(&info, line)?)));
+        let server = server.unwrap_or_else(|| "a server that does not tell its version".to_owned());
         Self {
             store: target.to_string(),
             server,
@@ -95,13 +97,13 @@ impl BenchSetup {
                 percent(row.refused, row.calls),
             ]);
         }
-        let removed: u64 = rows.iter().map(|row| row.removed_keys).sum();
-        format!(
-            "{}\n\n{}\ncpu: of the server for a call; bytes: of a key at the end\n{} deleted\n",
-            self.head(),
-            table.print(),
-            text::counted(removed, "key", "keys")
-        )
+        let removed: Option<u64> = rows.iter().map(|row| row.removed_keys).sum();
+        let removed = match removed {
+            Some(count) => format!("{} deleted", text::counted(count, "key", "keys")),
+            None => "keys not deleted, which needs the scope reset; they expire by themselves".to_owned(),
+        };
+        let told = "cpu: of the server for a call; bytes: of a key at the end; -: the server does not tell it";
+        format!("{}\n\n{}\n{told}\n{removed}\n", self.head(), table.print())
     }
 
     fn head(&self) -> String {
@@ -134,7 +136,7 @@ impl BenchRow {
         outcome: &BenchOutcome,
         cpu: Option<f64>,
         bytes: Option<u64>,
-        removed: u64,
+        removed: Option<u64>,
     ) -> Self {
         let seconds = outcome.elapsed.as_secs_f64();
         Self {

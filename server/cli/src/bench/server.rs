@@ -57,21 +57,19 @@ pub(super) fn bytes_per_key(fleet: &mut Fleet, subject: &BenchSubject, keys: &[V
 
 /// Removes the keys of a run; returns how many there were.
 pub(super) fn remove(fleet: &mut Fleet, subject: &BenchSubject, keys: &[Vec<u8>]) -> Result<u64, ServerError> {
-    let mut removed = 0;
+    let (mut removed, is_tollgate) = (0, fleet.is_tollgate);
     for place in 0..fleet.primaries.len() {
         let own: Vec<&Vec<u8>> = keys.iter().filter(|key| fleet.place_of(key) == place).collect();
         let Some(node) = fleet.primaries.get_mut(place) else { continue };
         for batch in own.chunks(BATCH) {
             let mut bytes = Vec::new();
             for key in batch {
-                let mut words = vec![b"UNLINK".to_vec()];
-                words.extend(subject.names(key));
-                write_command(&mut bytes, &words);
+                write_command(&mut bytes, &subject.removal(key, is_tollgate));
             }
             node.connection.send(&bytes)?;
-            for _ in batch {
-                let reply = node.connection.receive()?;
-                if let Value::Int(gone) = node.connection.check_reply(reply, || "UNLINK".to_owned())? {
+            let replies = batch.iter().map(|_| node.connection.receive()).collect::<Result<Vec<_>, _>>()?;
+            for reply in replies {
+                if let Value::Int(gone) = node.connection.check_reply(reply, || "the removal of its keys".to_owned())? {
                     removed += u64::try_from(gone).unwrap_or_default();
                 }
             }

@@ -3,9 +3,10 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use redis::Value;
+use tollgate_dialects::Dialect;
 use tollgate_redis::lua::{LuaNaming, LuaScript};
 
-use super::dialects::{MEASURED, first_is_zero};
+use super::dialects::{MEASURED, refuses};
 use crate::error::CliError;
 use crate::policy::{self, ModeArg};
 use crate::redis::libraries::{self, BOTH, LibraryState};
@@ -16,7 +17,9 @@ pub(crate) struct BenchSubject {
     /// The text as given.
     pub(crate) title: String,
     pub(crate) script: LuaScript,
-    pub(crate) refuses: fn(&Value) -> bool,
+    dialect: Option<&'static Dialect>,
+    /// The text of the policy; empty for a dialect.
+    policy: String,
     call: &'static str,
     args: Vec<BenchArg>,
     naming: KeyNaming,
@@ -45,9 +48,11 @@ pub(crate) enum CallPreference {
     Script,
 }
 
-/// Whether a function or a script is measured.
+/// Whether a command, a function or a script is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallForm {
+    /// TG.CHECK of a Tollgate server.
+    Command,
     /// The function of this name.
     Function(String),
     Script,
@@ -67,7 +72,8 @@ impl BenchSubject {
         Ok(Self {
             title: format!("{what} {}", args.join(" ")),
             script,
-            refuses: dialect.refuses,
+            dialect: tollgate_dialects::find(what),
+            policy: String::new(),
             call: dialect.name,
             args: args.iter().map(|arg| BenchArg::parse(arg)).collect(),
             naming: if what == "api_counter" { KeyNaming::Token } else { KeyNaming::Plain },
@@ -84,7 +90,8 @@ impl BenchSubject {
         Ok(Self {
             title: policy.to_string(),
             script,
-            refuses: first_is_zero,
+            dialect: None,
+            policy: policy.to_string(),
             call: "tollgate",
             args: vec![BenchArg::Text(tollgate_redis::lua::compact(&policy))],
             naming: KeyNaming::State,
@@ -95,6 +102,11 @@ impl BenchSubject {
     pub(crate) fn form(&self, fleet: &mut Fleet, preference: CallPreference) -> Result<CallForm, CliError> {
         if preference == CallPreference::Script {
             return Ok(CallForm::Script);
+        }
+        if fleet.is_tollgate {
+            // Such a server has all functions, and for policies a command of its own.
+            let is_command = self.dialect.is_none() && preference == CallPreference::Either;
+            return Ok(if is_command { CallForm::Command } else { CallForm::Function(self.call.to_owned()) });
         }
         for names in BOTH.into_iter().rev() {
             if is_everywhere(fleet, names) {
@@ -107,14 +119,31 @@ impl BenchSubject {
         }
     }
 
+    /// Returns whether a reply is a refusal.
+    pub(crate) fn refuses(&self, reply: &Value) -> bool {
+        refuses(self.dialect, reply)
+    }
+
     /// Returns the keys of a run.
-    pub(crate) fn keys(&self, prefix: &str, count: u64) -> Vec<Vec<u8>> {
+    pub(crate) fn keys(&self, form: &CallForm, prefix: &str, count: u64) -> Vec<Vec<u8>> {
         let key = |number: u64| match self.naming {
-            KeyNaming::State => format!("tg:{{{prefix}:{number}}}"),
-            KeyNaming::Plain => format!("{prefix}:{number}"),
+            KeyNaming::State if *form != CallForm::Command => format!("tg:{{{prefix}:{number}}}"),
+            KeyNaming::State | KeyNaming::Plain => format!("{prefix}:{number}"),
             KeyNaming::Token => format!("{{api:{prefix}:{number}}}"),
         };
         (0..count).map(|number| key(number).into_bytes()).collect()
+    }
+
+    /// Returns the command that removes everything that a key may have left on the server.
+    pub(crate) fn removal(&self, key: &[u8], is_tollgate: bool) -> Vec<Vec<u8>> {
+        if is_tollgate && self.dialect.is_none() {
+            // The key within the name of its state.
+            let own = key.strip_prefix(b"tg:{").and_then(|rest| rest.strip_suffix(b"}")).unwrap_or(key);
+            return vec![b"TG.RESET".to_vec(), own.to_vec(), self.policy.clone().into_bytes()];
+        }
+        let mut words = vec![b"UNLINK".to_vec()];
+        words.extend(self.names(key));
+        words
     }
 
     /// Returns the names of everything that a key may have left on the server.
@@ -130,6 +159,10 @@ impl BenchSubject {
     pub(crate) fn words<'a>(&'a self, form: &'a CallForm, key: &'a [u8], words: &mut Vec<std::borrow::Cow<'a, [u8]>>) {
         words.clear();
         match form {
+            CallForm::Command => {
+                let call = [b"TG.CHECK".as_slice(), key, self.policy.as_bytes()];
+                return words.extend(call.map(std::borrow::Cow::Borrowed));
+            }
             CallForm::Function(name) => words.extend([b"FCALL".as_slice().into(), name.as_bytes().into()]),
             CallForm::Script => words.extend([b"EVALSHA".as_slice().into(), self.script.sha.as_bytes().into()]),
         }
@@ -144,6 +177,7 @@ impl BenchSubject {
 impl CallForm {
     pub(crate) fn word(&self) -> &'static str {
         match self {
+            Self::Command => "command",
             Self::Function(_) => "function",
             Self::Script => "script",
         }

@@ -43,12 +43,6 @@ impl StoreArgs {
     pub(crate) fn target(&self) -> Result<ServerTarget, ServerError> {
         ServerTarget::parse(&self.url(), &self.authority)
     }
-
-    /// Returns the same for commands on Redis, which have no default.
-    pub(crate) fn redis(&self) -> Result<ServerTarget, ServerError> {
-        let url = self.named(std::env::var(STORE).ok()).ok_or(ServerError::NoStore)?;
-        ServerTarget::redis(&url, &self.authority)
-    }
 }
 
 impl AuthorityArgs {

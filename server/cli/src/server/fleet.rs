@@ -1,13 +1,13 @@
 //! The nodes behind a URL: one server, or every primary of a cluster with its slots and its replicas.
 
 use redis::Value;
-use tollgate_redis::{RedisDeployment, RedisNode};
+use tollgate_redis::{RedisDeployment, RedisNode, slot};
 
 use super::value::{field, items, text};
 use super::{ServerConnection, ServerError, ServerTarget};
 
-/// The slots of a cluster.
-pub(crate) const SLOTS: u16 = 16_384;
+/// The last slot of a cluster.
+const LAST_SLOT: u16 = tollgate_redis::SLOTS as u16 - 1;
 
 /// The servers that a command addresses.
 pub(crate) struct Fleet {
@@ -15,6 +15,8 @@ pub(crate) struct Fleet {
     pub(crate) is_cluster: bool,
     /// One server, or the primaries of a cluster.
     pub(crate) primaries: Vec<FleetNode>,
+    /// Whether the URL names a Tollgate server, or the server says that it is one.
+    pub(crate) is_tollgate: bool,
     target: ServerTarget,
 }
 
@@ -46,14 +48,14 @@ impl Fleet {
             let members = connection.query::<String>(&["CLUSTER", "NODES"]).unwrap_or_default();
             connect_primaries(target, &host, &ranges, &members)
         } else {
-            (vec![FleetNode { connection, host, slots: vec![(0, SLOTS - 1)], replicas: Vec::new() }], Vec::new())
+            (vec![FleetNode { connection, host, slots: vec![(0, LAST_SLOT)], replicas: Vec::new() }], Vec::new())
         };
         if primaries.is_empty() {
             let none =
                 ServerError::Away { place: target.to_string(), why: "no node of the cluster has any slots".to_owned() };
             return Err(away.pop().unwrap_or(none));
         }
-        Ok((Self { is_cluster, primaries, target: target.clone() }, away))
+        Ok((Self { is_cluster, primaries, is_tollgate: target.url.tollgate, target: target.clone() }, away))
     }
 
     /// Checks that a server answers and accepts the login, and that it is a cluster if the URL says so.
@@ -94,22 +96,6 @@ impl FleetNode {
     pub(crate) fn open_connection(&self, fleet: &Fleet) -> Result<ServerConnection, ServerError> {
         ServerConnection::open(&fleet.target, &self.host)
     }
-}
-
-/// Returns the slot of a key: CRC16 (XMODEM) of the text between its first braces, or of the whole key if there is
-/// none.
-pub(crate) fn slot(key: &[u8]) -> u16 {
-    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
-        let rest = key.get(open + 1..)?;
-        let close = rest.iter().position(|byte| *byte == b'}')?;
-        rest.get(..close).filter(|tag| !tag.is_empty())
-    });
-    let step = |crc: u16| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
-    let crc = tag
-        .unwrap_or(key)
-        .iter()
-        .fold(0, |crc: u16, byte| (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| step(crc)));
-    crc % SLOTS
 }
 
 /// Connects to the first host that answers; behind sentinels, to the master they name.
@@ -200,14 +186,6 @@ fn host_of(asked: &RedisNode, reported: &Value) -> Option<RedisNode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slots_are_those_of_redis() {
-        // From CLUSTER KEYSLOT of Redis 7.0.15.
-        for (key, expected) in [("123456789", 12739), ("foo", 12182), ("{foo}bar", 12182), ("{}foo", 9500)] {
-            assert_eq!(slot(key.as_bytes()), expected, "{key}");
-        }
-    }
 
     #[test]
     fn replicas_are_those_that_follow_and_have_not_failed() {

@@ -21,6 +21,6 @@ pub(crate) mod value;
 
 pub(crate) use args::{AuthorityArgs, StoreArgs};
 pub(crate) use connection::{ServerConnection, write_command};
-pub(crate) use fleet::{Fleet, FleetNode, slot};
+pub(crate) use fleet::{Fleet, FleetNode};
 pub(crate) use server_error::ServerError;
 pub(crate) use target::ServerTarget;

@@ -7,8 +7,6 @@ use std::fmt;
 pub(crate) enum ServerError {
     /// The URL is not valid; what was expected.
     Url(&'static str),
-    /// No Redis was named.
-    NoStore,
     /// The server at this address is not a Redis, and the command needs one.
     NotRedis(String),
     /// The file with the token of a server is not valid; why.
@@ -50,7 +48,6 @@ impl ServerError {
             Self::Url(_) => "for example tollgate://127.0.0.1:7379, redis://127.0.0.1:6379 or \
                              redis+cluster://10.0.0.1:6379,10.0.0.2:6379"
                 .to_owned(),
-            Self::NoStore => "for example --store redis://127.0.0.1:6379, or set TOLLGATE_STORE to it".to_owned(),
             Self::NotRedis(_) => {
                 "name the Redis or Valkey itself, such as redis://127.0.0.1:6379; a Tollgate server needs \
                                   nothing installed, and tells how it is at http://HOST:7380/readyz and /metrics"
@@ -80,7 +77,6 @@ impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Url(expected) => write!(f, "store URL: expected {expected}"),
-            Self::NoStore => f.write_str("no Redis was named, and there is none by default"),
             Self::NotRedis(place) => write!(f, "expected a Redis or Valkey, found {place}, a Tollgate server"),
             Self::Token(why) => write!(f, "the token of the server: {why}"),
             Self::Authority(path, why) => write!(f, "certificates {path}: {why}"),

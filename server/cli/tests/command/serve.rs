@@ -450,3 +450,26 @@ fn a_store_without_a_number_of_servers_is_warned_about() {
     let error = tollgate(&["serve", "--store", "redis://127.0.0.1:1", "--instances", "0"], b"").failed();
     assert!(error.contains("--instances"), "{error}");
 }
+
+#[test]
+fn cluster_mode_names_what_clients_reach() {
+    let here = ["--resp", "127.0.0.1:0", "--http", "off", "--log", "off"];
+    for (option, announced) in
+        [(&["--cluster"][..], None), (&["--cluster", "gate.example:7000"], Some("gate.example:7000"))]
+    {
+        let server = ServeProcess::start("serve-cluster", &[&here, option].concat());
+        let place =
+            announced.map_or_else(|| "at the address that a client connects to".to_owned(), |at| format!("at {at}"));
+        assert!(server.row("cluster mode").ends_with(&place), "{}", server.said);
+        let own = server.addr().to_string();
+        let mut connection = redis::Client::open(format!("redis://{own}")).unwrap().get_connection().unwrap();
+        let nodes: String = redis::cmd("CLUSTER").arg("NODES").query(&mut connection).unwrap();
+        assert!(nodes.contains(&format!(" {}@", announced.unwrap_or(&own))), "{nodes}");
+        assert_eq!(server.end(), Some(0));
+    }
+    for wrong in ["gate.example", "0.0.0.0:7379", "gate.example:0"] {
+        let run = tollgate(&["serve", "--cluster", wrong], b"");
+        assert_eq!(run.code, Some(2));
+        assert!(run.err.contains("expected the address that clients reach, with its port"), "{}", run.err);
+    }
+}

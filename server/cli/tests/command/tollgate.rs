@@ -110,11 +110,9 @@ fn a_token_that_is_not_the_servers_is_told_if_named_and_left_out_if_found() {
 #[test]
 fn commands_about_redis_say_that_this_is_none() {
     let store = Store::start();
-    for command in [&["redis", "doctor"][..], &["redis", "install"], &["bench", "1/s", "--store"]] {
+    for command in [&["redis", "doctor"][..], &["redis", "install"]] {
         let error = tollgate(&[command, &[&store.url()]].concat(), b"").failed();
         assert!(error.starts_with("error: expected a Redis or Valkey, found tollgate://127.0.0.1:"), "{error}");
         assert!(error.contains("a Tollgate server\nhint: name the Redis or Valkey itself"), "{error}");
     }
-    let error = tollgate(&["bench", "1/s"], b"").failed();
-    assert!(error.starts_with("error: no Redis was named") && error.contains("--store redis://"), "{error}");
 }

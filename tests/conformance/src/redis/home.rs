@@ -2,7 +2,7 @@
 //! script; limiters without one are policies of one limit, decided by `tollgate`.
 
 use tollgate_dialects::{Action, ApiCounterUsage, Dialect, DialectOutcome, ParsedCall};
-use tollgate_kernel::{Cell, Cost, Decision, Micros, Policy, Source, Timestamp, Wait};
+use tollgate_kernel::{Cell, Cost, Decision, Micros, Policy, Source, StoreError, Timestamp, Wait};
 
 use super::value::{RecordLookup, cells};
 use super::wire::{Packaging, Target, Wire};
@@ -72,6 +72,8 @@ impl RedisHome {
     fn direct(&mut self, direct: &PolicyLimiter, policy: &Policy, operation: &Operation) -> Result<Answer, Refusal> {
         let cost = operation.n.as_u64().and_then(Cost::new);
         let cost = cost.ok_or_else(|| Refusal::new("n: expected an integer below 2^53"))?;
+        // As the client in Rust does: Redis takes any key.
+        StoreError::check_key(&operation.key).map_err(|error| Refusal::new(error.to_string()))?;
         let keys = [self.wire.key(&operation.key)];
         let decision = self.decide(policy, &keys, cost.get(), time(operation.t)?)?;
         Ok((direct.answer)(&decision))

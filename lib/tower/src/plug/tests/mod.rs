@@ -2,6 +2,7 @@
 
 mod answers;
 mod building;
+mod failing;
 
 use std::convert::Infallible;
 use std::io;
@@ -149,7 +150,7 @@ async fn each_setting_may_be_another_for_a_route() {
     assert_eq!((mine.status, mine.body), (StatusCode::IM_A_TEAPOT, format!("one {answer:?}").into()));
     // Three values, but only one configured name.
     let few = ask(&layer, get("/few")).await;
-    assert_eq!((few.status, headers(&few)), (StatusCode::OK, vec![]));
+    assert_eq!((few.status, headers(&few)), (StatusCode::OK, vec![("tollgate-source".to_owned(), "open".to_owned())]));
 }
 
 #[tokio::test]
@@ -213,7 +214,7 @@ impl io::Write for Lines {
 }
 
 #[tokio::test]
-async fn a_key_that_fails_is_logged_at_its_level_or_not_at_all_and_the_request_passes_unmodified() {
+async fn a_key_that_fails_is_logged_at_its_level_or_not_at_all_and_the_request_passes_and_says_so() {
     let limiters = TestClock::new().limiters();
     let plug = || limiters.plug("fixed_window").opts([0, 60]);
     let long = "x".repeat(513);
@@ -239,7 +240,8 @@ async fn a_key_that_fails_is_logged_at_its_level_or_not_at_all_and_the_request_p
             let guard = tracing::subscriber::set_default(subscriber);
             let answered = ask(&plug.build().unwrap(), request("/")).await;
             drop(guard);
-            assert_eq!((answered.status, headers(&answered)), (StatusCode::OK, vec![]), "{why}");
+            let says_so = vec![("tollgate-source".to_owned(), "open".to_owned())];
+            assert_eq!((answered.status, headers(&answered)), (StatusCode::OK, says_so), "{why}");
             let logged = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
             if told.is_empty() {
                 assert_eq!(logged, "");

@@ -91,7 +91,7 @@ fn forbidden<T: AsRef<[u8]>>(connection: &mut ServerConnection, question: &[T]) 
 fn probe_key(node: &FleetNode) -> String {
     let keys = (0..).map(|number: u64| format!("tg:{{tollgate-doctor-{number}}}"));
     let has = |key: &String| {
-        let slot = crate::server::slot(key.as_bytes());
+        let slot = tollgate_redis::slot(key.as_bytes());
         node.slots.iter().any(|&(first, last)| (first..=last).contains(&slot))
     };
     // A key for a node with a single slot is found after some 16,384 tries.

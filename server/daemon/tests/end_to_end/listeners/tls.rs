@@ -10,7 +10,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
-use tollgate_daemon::{ConnectionLimits, Server, ServerSettings, StartError, TlsError, TlsFiles};
+use tollgate_daemon::{ClusterSettings, ConnectionLimits, Server, ServerSettings, StartError, TlsError, TlsFiles};
 
 use crate::listeners::support::{Client, Folder, TRIES, connect, settings};
 
@@ -73,6 +73,21 @@ fn commands_are_answered_over_tls_of_either_version() {
     let mut idle = client(addr, &identity, &[&TLS13]);
     assert!(idle.is_served());
     server.stop();
+}
+
+#[test]
+fn a_cluster_of_one_node_is_reached_over_tls_by_the_name_of_its_certificate() {
+    let (folder, identity) = (Folder::new(), identity());
+    let cluster = Some(ClusterSettings { announced: Some("localhost:7379".parse().unwrap()) });
+    let tls = Some(files(&folder, &identity));
+    let server = Server::start(ServerSettings { tls, cluster, ..settings() }).unwrap();
+    let mut client = client(server.resp_addr().unwrap(), &identity, &[&TLS13]);
+    assert_eq!(client.ask(&["CLUSTER", "SHARDS"]), "*1");
+    let words: Vec<String> = (0..30).map(|_| client.line()).collect();
+    let at = |word: &str| words.iter().position(|found| found == word).unwrap_or_else(|| panic!("{word}: {words:?}"));
+    assert_eq!(words[at("tls-port") + 1], ":7379");
+    assert_eq!(words[at("endpoint") + 2], "localhost");
+    assert!(!words.contains(&"port".to_owned()), "{words:?}");
 }
 
 #[test]
