@@ -85,7 +85,7 @@ class Scan(Same):
 
 
 same, shaped, database, scan = Same(), Shape(), Database(), Scan()
-no_lua = Refused(r"runs no Lua.*--script SHA1=DIALECT.*run it in your Redis")
+no_lua = Refused(r"runs no Lua.*--script SHA1=DIALECT.*scope script")
 not_clustered = Refused("unknown command|cluster support disabled")
 window, count = script("sliding_window"), [3_600_000, 2]
 unknown_sha = "0" * 40

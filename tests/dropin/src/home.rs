@@ -9,9 +9,6 @@ use crate::Failure;
 use crate::program::Surroundings;
 use crate::serve::TollgateProcess;
 
-/// Whether `serve --store` answers clients of other conventions; until it does, its homes are not run.
-const STORE_ANSWERS_CLIENTS: bool = false;
-
 /// A kind of home, as clients see it.
 pub(crate) struct HomeKind {
     pub(crate) name: &'static str,
@@ -98,14 +95,6 @@ pub(crate) struct Home {
 }
 
 impl HomeKind {
-    /// Returns whether it can be run.
-    pub(crate) fn is_ready(&self) -> bool {
-        match self.parts {
-            Parts::TollgateOverRedis | Parts::TollgateOverCluster => STORE_ANSWERS_CLIENTS,
-            Parts::Redis | Parts::RedisCluster | Parts::Tollgate(_) => true,
-        }
-    }
-
     /// Starts it with empty databases.
     pub(crate) fn start(&self, surroundings: &Surroundings) -> Result<Home, Failure> {
         let (mut redis, mut cluster, mut password) = (None, None, None);
