@@ -1,5 +1,5 @@
 -- arguments: the twin of arguments.rs and number.rs. Numbers are decimals exactly as written.
-local MOST_SECONDS = 9007199254
+local MAX_SECONDS = 9007199254
 
 -- floor(number * 10^shift), with a shift of 0, 3 or 6, of a decimal as written, whether that is exact, and whether it is below
 -- zero; nil if the text is no number.
@@ -66,10 +66,10 @@ end
 
 -- What was read from arguments before, by their text; a script knows none.
 local read_before, read_count = {}, 0
-local LONGEST_REMEMBERED = 1024
+local MAX_REMEMBERED = 1024
 
 local function remember(text, read)
-  if #text > LONGEST_REMEMBERED then
+  if #text > MAX_REMEMBERED then
     return read
   end
   if read_count >= 1000 then

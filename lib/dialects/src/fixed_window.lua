@@ -4,7 +4,7 @@ local function fixed_window_rules(args)
     fail('arguments', '2 (limit, window)', digits(#args))
   end
   local count = integer('limit', args[1], 0, EXACT)
-  local seconds = integer('window', args[2], 1, MOST_SECONDS)
+  local seconds = integer('window', args[2], 1, MAX_SECONDS)
   local rule = { algorithm = fixed, count = count, period = seconds * 1000000, spacing = 0, tag = 'f' .. pack(seconds) }
   return { rule, limit = digits(count) }
 end

@@ -1,8 +1,8 @@
 -- slotted: what slot_window and ar1 share, the twin of slotted.rs. Times in the caller's unit become
 -- ticks, as short as the size of `now` allows; the life in Redis is the caller's unit by the home's
 -- clock.
-local LONGEST_LIFE = 31622400000000
-local LONGEST_LIMITS = 8192
+local MAX_LIFE = 31622400000000
+local MAX_LIMITS_BYTES = 8192
 
 -- A time in ticks; a JSON number is a double, so the decimal it was is the one it is nearest to.
 local function slotted_span(name, time, places)
@@ -24,8 +24,8 @@ end
 
 -- The three numbers of each limit.
 local function slotted_limits(text, fields)
-  if #text > LONGEST_LIMITS then
-    fail('limits', string.format('at most %d bytes', LONGEST_LIMITS), digits(#text))
+  if #text > MAX_LIMITS_BYTES then
+    fail('limits', string.format('at most %d bytes', MAX_LIMITS_BYTES), digits(#text))
   end
   local right, limits = pcall(cjson.decode, text)
   local function wrong()
@@ -195,10 +195,10 @@ local function slotted_run(kind, keys, args)
     allowed, _, wait, reset_after, _, kept, found, dirty =
       ask(name, rules, home, least, t, count, 'uniform', 1, exact)
   end
-  local life = LONGEST_LIFE
+  local life = MAX_LIFE
   if t > 0 then
     -- Redis counts in milliseconds: a double is close enough.
-    life = min((kind.exact and rules.longest or reset_after) * (home / t), LONGEST_LIFE)
+    life = min((kind.exact and rules.longest or reset_after) * (home / t), MAX_LIFE)
   end
   keep_for(name, rules, kept, found, dirty, home, life, least)
   if not want_wait then

@@ -4,7 +4,7 @@ local function token_bucket_rules(args)
     fail('arguments', '3 (limit, window, burst)', digits(#args))
   end
   local count = integer('limit', args[1], 1, EXACT)
-  local seconds = integer('window', args[2], 1, MOST_SECONDS)
+  local seconds = integer('window', args[2], 1, MAX_SECONDS)
   local burst = integer('burst', args[3], 1, count)
   local limit = string.format('%.0f %.0f;w=%.0f;burst=%.0f;policy=token_bucket', count, count, seconds, burst)
   local rule = {

@@ -3,7 +3,7 @@
 local EXACT = 9007199254740992
 local NEVER = 1 / 0
 -- The longest a debt or a level may take to go: 3660 days.
-local LONGEST = 316224000000000
+local MAX_TIME = 316224000000000
 
 local function is_whole(number, least, most)
   return type(number) == 'number' and number >= least and number <= most and number % 1 == 0

@@ -150,5 +150,6 @@ mod tests {
         extremes: "extremes",
         size: "size",
         stored: "stored",
+        windows: "windows",
     }
 }

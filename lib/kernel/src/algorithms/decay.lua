@@ -19,7 +19,7 @@ local function decay_build(rule, factor)
   rule.factor = factor
   rule.logarithm = math.log(factor)
   -- A level of 2^53 fades away in as many slots as 2^-53 is away, 36.8 being the logarithm of 2^53.
-  if (math.log(max(rule.count, 1)) + 36.8) / rule.logarithm * rule.period > LONGEST then
+  if (math.log(max(rule.count, 1)) + 36.8) / rule.logarithm * rule.period > MAX_TIME then
     return 'a factor by which a full level fades away within 3660 days'
   end
 end

@@ -23,7 +23,7 @@ end
 
 -- Answers what was expected instead, if the numbers are none of this algorithm's; so do all of these.
 local function gcra_build(rule, burst)
-  if not is_whole(burst, 1, EXACT) or muldiv(burst, rule.period, rule.count) >= LONGEST then
+  if not is_whole(burst, 1, EXACT) or muldiv(burst, rule.period, rule.count) >= MAX_TIME then
     return 'a burst that refills within 3660 days (burst * period / count)'
   end
   rule.burst = burst
@@ -158,7 +158,7 @@ local function gcra_refund(rule, state, t, units, at)
   t = max(t, state[1])
   local count, period = state[4], gcra_period(rule, state)
   -- No charge was larger than the largest debt, two bursts.
-  local most = muldiv(2 * LONGEST, count, period) + 1
+  local most = muldiv(2 * MAX_TIME, count, period) + 1
   local given, given_fraction = muldiv(min(units, most), period, count)
   local since = max(t - at, 0)
   if given < since then

@@ -3,14 +3,14 @@
 local sliding
 do
 -- Entries a log may need, and units it may count: entries hold 6 bytes of them, and up to twice the count.
-local MOST_ENTRIES, MOST_UNITS = 1000000, 70368744177664
+local MAX_ENTRIES, MAX_UNITS = 1000000, 70368744177664
 
 local function sliding_build(rule, grain)
-  if grain == 1 and rule.count > MOST_ENTRIES then
+  if grain == 1 and rule.count > MAX_ENTRIES then
     return 'at most 1_000_000 for sliding without a grain (add grain=PERIOD, or use gcra)'
-  elseif not is_whole(grain, 1, rule.period) or rule.count > MOST_UNITS then
+  elseif not is_whole(grain, 1, rule.period) or rule.count > MAX_UNITS then
     return 'a grain from 1us up to the period, and a count of at most 2^46'
-  elseif min(rule.count, floor(rule.period / grain) + 2) > MOST_ENTRIES then
+  elseif min(rule.count, floor(rule.period / grain) + 2) > MAX_ENTRIES then
     return 'a grain of which at most 1_000_000 are in the period'
   end
   rule.grain = grain

@@ -21,12 +21,12 @@ local function wait_for_all(entries, costs, waits, t)
   return NEVER
 end
 
-local MOST_PARTS = 32
+local MAX_PARTS = 32
 
 local function tollgate_all(keys, args)
   local t, margin = clock(args)
-  if #keys < 1 or #keys > MOST_PARTS then
-    fail('keys', string.format('1 to %d', MOST_PARTS), string.format('%d', #keys))
+  if #keys < 1 or #keys > MAX_PARTS then
+    fail('keys', string.format('1 to %d', MAX_PARTS), string.format('%d', #keys))
   elseif #args ~= 2 * #keys then
     fail('arguments', string.format('%d (a policy and a cost for each key)', 2 * #keys), string.format('%d', #args))
   end

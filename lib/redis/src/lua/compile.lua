@@ -1,6 +1,6 @@
 -- compile: a policy, as text or in compact form, to rules. Everything is checked here, so nothing that
 -- decides checks again. Compact: a JSON list of [algorithm, count, period, option, spacing, tag].
-local LONGEST_POLICY = 8192
+local MAX_POLICY = 8192
 
 local function compact_fail(place, expected, limit)
   local shown, text = pcall(cjson.encode, limit)
@@ -60,8 +60,8 @@ local function compile_limits(limits)
 end
 
 local function compile_new(policy)
-  if #policy > LONGEST_POLICY then
-    fail('policy', string.format('at most %d bytes', LONGEST_POLICY), string.format('%d', #policy))
+  if #policy > MAX_POLICY then
+    fail('policy', string.format('at most %d bytes', MAX_POLICY), string.format('%d', #policy))
   end
   if string.byte(policy) == 91 then
     local right, limits = pcall(cjson.decode, policy)
@@ -74,14 +74,14 @@ local function compile_new(policy)
 end
 
 -- Policies that were compiled before; a script knows none.
-local MOST_COMPILED = 1000
+local MAX_COMPILED = 1000
 local compiled, compiled_count = {}, 0
 
 local function compile(policy)
   local rules = compiled[policy]
   if not rules then
     rules = compile_new(policy)
-    if compiled_count >= MOST_COMPILED then
+    if compiled_count >= MAX_COMPILED then
       compiled, compiled_count = {}, 0
     end
     compiled[policy], compiled_count = rules, compiled_count + 1

@@ -7,7 +7,7 @@
 -- Limits that a key remembers beside those of the policy it is asked under, at most.
 local MAX_OTHER_LIMITS = 64
 -- How long such a record is kept at a key without expiry, which somebody made: 366 days.
-local LONGEST_KEPT = 31622400000000
+local MAX_KEPT = 31622400000000
 
 -- What the limit remembers, in the rule's own cell unless it is wanted twice.
 local function cell_of(rule, key, words, last, apart)
@@ -95,7 +95,7 @@ local function adopt(entry, rules, items, t, margin, resets)
   for _, record in pairs(records) do
     if not record[2] then
       lives = lives or call('PTTL', entry.key)
-      record[2] = t + (lives < 0 and LONGEST_KEPT or max(lives - margin, 0) * 1000)
+      record[2] = t + (lives < 0 and MAX_KEPT or max(lives - margin, 0) * 1000)
     end
     if record[2] > t then
       kept[#kept + 1] = record

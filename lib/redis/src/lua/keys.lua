@@ -7,7 +7,7 @@
 -- command deletes, shortens or overwrites.
 local DONE, FAILED, NEEDS_RESET, FOREIGN = 0, 1, 2, 3
 -- The most bytes and fields that a command reads. No state of a limiter has as many in its value.
-local MOST_BYTES, MOST_FIELDS = 1048576, 1024
+local MAX_BYTES, MAX_FIELDS = 1048576, 1024
 local prefixes = {}
 -- The bytes that were read for replies.
 local read_bytes = 0
@@ -61,9 +61,9 @@ end
 local function look(key)
   local kind = call('TYPE', key).ok
   local value
-  if kind == 'string' and call('GETRANGE', key, 0, 0) == string.char(VERSION) and call('STRLEN', key) <= MOST_BYTES then
+  if kind == 'string' and call('GETRANGE', key, 0, 0) == string.char(VERSION) and call('STRLEN', key) <= MAX_BYTES then
     value = call('GET', key)
-  elseif kind == 'hash' and call('HSTRLEN', key, HEAD) <= MOST_BYTES then
+  elseif kind == 'hash' and call('HSTRLEN', key, HEAD) <= MAX_BYTES then
     value = call('HGET', key, HEAD)
   end
   return value and is_state(value) and 'state' or kind
@@ -106,7 +106,7 @@ end
 
 -- Refuses to read more than one reply is to hold.
 local function bound(bytes)
-  if read_bytes + bytes > MOST_BYTES then
+  if read_bytes + bytes > MAX_BYTES then
     refuse('ERR expected values of at most 1048576 bytes')
   end
   read_bytes = read_bytes + bytes
@@ -189,7 +189,7 @@ local commands = {
   end },
   HGETALL = { run = function(keys, _, kinds)
     not_of_limiter(kinds[1])
-    if call('HLEN', keys[1]) > MOST_FIELDS then
+    if call('HLEN', keys[1]) > MAX_FIELDS then
       refuse('ERR expected at most 1024 fields')
     end
     bound_fields(keys[1], kinds[1], call('hkeys', keys[1]))

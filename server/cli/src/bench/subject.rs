@@ -149,10 +149,18 @@ impl BenchSubject {
     /// Returns the names of everything that a key may have left on the server.
     pub(crate) fn names(&self, key: &[u8]) -> Vec<Vec<u8>> {
         if self.naming != KeyNaming::Token {
-            return vec![key.to_vec()];
+            return [Some(key.to_vec()), self.derived_name(key)].into_iter().flatten().collect();
         }
         let minutes = (0..60).map(|minute| format!(":{minute}"));
         minutes.chain([":data".to_owned()]).map(|end| [key, end.as_bytes()].concat()).collect()
+    }
+
+    /// Returns the name that a dialect derives from a key for its state.
+    fn derived_name(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let args: Vec<String> = self.args.iter().map(BenchArg::text).collect();
+        let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+        let call = (self.dialect?.parse)(&[key], &args).ok()?;
+        call.state_name().map(<[u8]>::to_vec)
     }
 
     /// Replaces `words` with the words of one call.
@@ -191,6 +199,13 @@ impl BenchArg {
             "@now_ms" => Self::Now(1_000),
             "@now_s" => Self::Now(1_000_000),
             text => Self::Text(text.to_owned()),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Now(unit) => now(*unit),
         }
     }
 }

@@ -7,9 +7,9 @@ local call, key = redis.call, KEYS[1]
 -- Milliseconds that a key outlives its last lease, so that a clock set back a little does not lose it.
 local MARGIN = 1000
 -- The longest lease in milliseconds, and the most that may be held of a key.
-local LONGEST_LEASE, MOST = 86400000, 1000000
+local MAX_LEASE, MAX_COUNT = 86400000, 1000000
 -- The most leases that one call corrects after the clock was set back.
-local MOST_CORRECTED = 1000
+local MAX_CORRECTED = 1000
 
 -- Never through tostring: it prints 14 digits.
 local function digits(number)
@@ -53,7 +53,7 @@ end
 local function outlive(now)
   local member, ends = last()
   if member then
-    local lives = math.min(math.max(math.ceil((ends - now) / 1000), 0), LONGEST_LEASE)
+    local lives = math.min(math.max(math.ceil((ends - now) / 1000), 0), MAX_LEASE)
     call('PEXPIRE', key, digits(lives + MARGIN))
   end
 end
@@ -73,7 +73,7 @@ local function tidy(now)
   if not member or ends <= now + lease_of(member) then
     return
   end
-  local ahead = call('ZREVRANGEBYSCORE', key, '+inf', '(' .. digits(now), 'WITHSCORES', 'LIMIT', 0, MOST_CORRECTED)
+  local ahead = call('ZREVRANGEBYSCORE', key, '+inf', '(' .. digits(now), 'WITHSCORES', 'LIMIT', 0, MAX_CORRECTED)
   for place = 1, #ahead, 2 do
     local whole_lease = now + lease_of(ahead[place])
     if tonumber(ahead[place + 1]) > whole_lease then

@@ -1,7 +1,7 @@
 -- renew KEY most lease_ms id...: lets leases begin anew. One that this server forgot takes a place again if fewer
 -- than `most` are taken. Answers for each id 1 if it is held, else 0.
-local most = whole('most', ARGV[1], 1, MOST)
-local lease = whole('lease', ARGV[2], 1, LONGEST_LEASE)
+local most = whole('most', ARGV[1], 1, MAX_COUNT)
+local lease = whole('lease', ARGV[2], 1, MAX_LEASE)
 local ends_with = ':' .. digits(lease)
 need('ZREMRANGEBYSCORE', key, '0', '0')
 need('ZADD', key, '0', ends_with)

@@ -107,11 +107,12 @@ fn decisions_in_the_store_are_counted_too() {
 #[test]
 fn what_stands_in_for_the_store_is_counted_as_such() {
     // No server listens on port 1.
-    let away = Redis::builder("redis://127.0.0.1:1").deadline(std::time::Duration::from_millis(50)).lazy().unwrap();
-    let (server, mut client) = start(Some(away));
+    let away = OpenStore::lazy("redis://127.0.0.1:1", std::time::Duration::from_millis(50));
+    let (server, mut client) = start(Some(away.store()));
     (0..3).for_each(|_| drop(ask(&mut client, "FCALL fixed_window 1 f 1 60")));
     let series = series(server.http_addr().unwrap());
     assert_eq!(counts(&series, "fixed_window"), [1, 2, 3], "{series:#?}");
     let local = "tollgate_standin_decisions_total{dialect=\"fixed_window\",source=\"local\"}";
     assert_eq!(series.get(local), Some(&3.0), "{series:#?}");
+    drop(server);
 }

@@ -25,12 +25,21 @@ impl OpenStore {
         deadline: std::time::Duration,
         settings: impl FnOnce(&str) -> RedisBuilder + Send + 'static,
     ) -> Self {
+        Self::open(async move || settings(&url).deadline(deadline).connect().await.unwrap())
+    }
+
+    /// Opens it without a connection to its server.
+    pub(crate) fn lazy(url: &'static str, deadline: std::time::Duration) -> Self {
+        Self::open(async move || Redis::builder(url).deadline(deadline).lazy().unwrap())
+    }
+
+    fn open(store: impl AsyncFnOnce() -> Redis + Send + 'static) -> Self {
         let (ready, opened) = std::sync::mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                ready.send(settings(&url).deadline(deadline).connect().await.unwrap()).unwrap();
+                ready.send(store().await).unwrap();
                 let _ = stopped.await;
             });
         });
