@@ -148,6 +148,13 @@ local function slotted_is_at(key, rules, home)
   return type(value) == 'string' and string.byte(value) == VERSION and slotted_holds(value, rules, home)
 end
 
+-- Whether a call goes on at the key itself: there are states of its rules, and none at the name.
+local function slotted_goes_on(name, key, rules, home, found, kept)
+  -- A value that is read without its other records has those of the rules and no others.
+  local is_there = found and not (kept.cells and kept.kept) or found and slotted_is_at(name, rules, home)
+  return name ~= key and not is_there and slotted_is_at(key, rules, home)
+end
+
 local function slotted_forget(key, rules, home, least)
   local entry = open(key, rules, home, least, false, true)
   for place, rule in ipairs(rules) do
@@ -189,7 +196,7 @@ local function slotted_run(kind, keys, args)
   local exact = kind.exact and count > 0
   local allowed, _, wait, reset_after, _, kept, found, dirty =
     ask(name, rules, home, least, t, count, 'uniform', 1, exact)
-  if not found and name ~= key and slotted_is_at(key, rules, home) then
+  if slotted_goes_on(name, key, rules, home, found, kept) then
     -- It goes on there until it expires, so that servers of both releases count together.
     name = key
     allowed, _, wait, reset_after, _, kept, found, dirty =

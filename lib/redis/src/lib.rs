@@ -64,7 +64,7 @@ pub use error::{RedisOpenError, StoreUrlError};
 pub use forward::{ForwardedCommand, ForwardedReply};
 pub use keys::{GuardedCommand, GuardedReply, KeyGuard};
 pub use settings::Packaging;
-pub use slot::{SLOTS, slot, state_key};
+pub use slot::{SLOTS, hash_tag, slot, state_key};
 pub use stats::RedisStats;
 pub use store::Redis;
 pub use tollgate_dialects::Output;

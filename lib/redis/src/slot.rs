@@ -7,18 +7,31 @@ pub const SLOTS: usize = 16_384;
 /// key escaped, so that all policies of a key share a slot of a cluster.
 pub fn state_key(key: &[u8], name: &str) -> Vec<u8> {
     let mut state = Vec::with_capacity(key.len() + name.len() + 8);
-    state.extend_from_slice(b"tg:{");
-    for byte in key {
-        match byte {
-            b'{' => state.extend_from_slice(b"%7B"),
-            b'}' => state.extend_from_slice(b"%7D"),
-            b'%' => state.extend_from_slice(b"%25"),
-            byte => state.push(*byte),
-        }
-    }
-    state.push(b'}');
+    state.extend_from_slice(b"tg:");
+    write_hash_tag(&mut state, key);
     state.extend_from_slice(name.as_bytes());
     state
+}
+
+/// Returns a key in braces, with `{`, `}` and `%` escaped: the part of a name that decides its slot. An empty key has a
+/// tag too, which no other key has.
+pub fn hash_tag(key: &[u8]) -> Vec<u8> {
+    let mut tag = Vec::with_capacity(key.len() + 2);
+    write_hash_tag(&mut tag, key);
+    if key.is_empty() { b"{%}".to_vec() } else { tag }
+}
+
+fn write_hash_tag(name: &mut Vec<u8>, key: &[u8]) {
+    name.push(b'{');
+    for byte in key {
+        match byte {
+            b'{' => name.extend_from_slice(b"%7B"),
+            b'}' => name.extend_from_slice(b"%7D"),
+            b'%' => name.extend_from_slice(b"%25"),
+            byte => name.push(*byte),
+        }
+    }
+    name.push(b'}');
 }
 
 /// Returns the slot of a key: the CRC16 (XMODEM) of the text between its first braces, or of the whole key if there

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use tollgate_dialects::{RollingOptions, RollingResult};
 use tollgate_kernel::{Clock, Cost, Decision, Micros, OnError, Policy, StoreError, Timestamp};
 use tollgate_memory::MonotonicClock;
-use tollgate_redis::{CustomScript, Redis, slot};
+use tollgate_redis::{CustomScript, Redis, hash_tag, slot};
 
 use crate::error::Error;
 use crate::rolling::RollingLimiter;
@@ -98,9 +98,7 @@ impl SharedRollingLimiter {
     /// Returns the keys of an id as clients of the original name them; on a cluster with the id in braces, unless they are in
     /// one slot anyway.
     fn keys(&self, id: &[u8]) -> Vec<Vec<u8>> {
-        let keys = self.options.keys(id);
-        let apart = || keys.windows(2).any(|two| slot(&two[0]) != slot(&two[1]));
-        if self.store.is_cluster() && apart() { self.options.keys(&[b"{", id, b"}"].concat()) } else { keys }
+        if self.store.is_cluster() { keys_in_one_slot(&self.options, id) } else { self.options.keys(id) }
     }
 
     fn stand_in(&self, id: &[u8], cost: Cost, now: Timestamp) -> Result<RollingResult, StoreError> {
@@ -115,6 +113,15 @@ impl SharedRollingLimiter {
     }
 }
 
+/// Returns the keys of an id, with the id as their hash tag unless they are in one slot without it. An id in braces gets
+/// one in any case, so that no id has the keys of another.
+fn keys_in_one_slot(options: &RollingOptions, id: &[u8]) -> Vec<Vec<u8>> {
+    let keys = options.keys(id);
+    let are_apart = keys.windows(2).any(|two| slot(&two[0]) != slot(&two[1]));
+    let is_in_braces = keys.len() > 1 && id.starts_with(b"{") && id.ends_with(b"}");
+    if are_apart || is_in_braces { options.keys(&hash_tag(id)) } else { keys }
+}
+
 impl fmt::Debug for SharedRollingLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { store, options, on_error, .. } = self;
@@ -123,5 +130,42 @@ impl fmt::Debug for SharedRollingLimiter {
             .field("options", options)
             .field("on_error", on_error)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::{Micros, RollingLimit};
+
+    #[test]
+    fn on_a_cluster_no_two_ids_have_the_same_keys_and_those_of_one_are_in_one_slot() {
+        let limit = |seconds| RollingLimit::new(Micros::from_secs(seconds), 5);
+        let options = RollingOptions::list([limit(1), limit(60)]).namespace("mails");
+        let ids = [
+            "",
+            "%",
+            "alice",
+            "{alice}",
+            "{alice}:x",
+            "x{alice}",
+            "{a}{b}",
+            "}",
+            "{",
+            "{}",
+            "{%}",
+            "}a{",
+            "{%7Balice%7D}",
+        ];
+        let mut all = HashSet::new();
+        for id in ids {
+            let keys = keys_in_one_slot(&options, id.as_bytes());
+            assert_eq!(slot(&keys[0]), slot(&keys[1]), "{id}");
+            assert!(all.insert(keys), "{id}");
+        }
+        assert_eq!(keys_in_one_slot(&options, b"alice")[1], b"mails:1:{alice}");
+        assert_eq!(keys_in_one_slot(&options, b"{alice}:x")[1], b"mails:1:{alice}:x");
     }
 }

@@ -16,9 +16,9 @@ local function refuse(text)
   error({ err = text }, 0)
 end
 
--- Whether all that is in a table is numbers and texts, as in the words of a state.
+-- Whether all that is in a table is numbers and texts, as in the words of a state, which is never without any.
 local function are_words(words)
-  if type(words) ~= 'table' then
+  if type(words) ~= 'table' or next(words) == nil then
     return false
   end
   for _, word in pairs(words) do
@@ -80,14 +80,15 @@ local function is_counted(key, kind)
   if minute and tonumber(minute) < 60 then
     return kind == 'string' or kind == 'none'
   end
-  return string.find(key, '^{api:.*}:data$') and (kind == 'hash' or kind == 'none')
+  return string.find(key, '^{api:.*}:data$') and kind == 'hash'
 end
 
--- Whether a caller reaches a key at which there is something of this kind.
-local function is_reached(key, kind, creates)
+-- Whether a caller reaches a key at which there is something of this kind. The name of a state that is replaced becomes
+-- that of a plain key, which is reached as a new one is.
+local function is_reached(key, kind, creates, replaces)
   if is_of_policy(key) then
     return not creates and (kind == 'state' or kind == 'none')
-  elseif kind == 'state' or is_counted(key, kind) or kind == 'none' and not creates then
+  elseif kind == 'state' and not replaces or is_counted(key, kind) or kind == 'none' and not creates then
     return true
   end
   for _, prefix in ipairs(prefixes) do
@@ -203,6 +204,16 @@ local commands = {
     end
     return found
   end },
+  -- Deletes states and nothing else, where the command before it was done.
+  CLEAR = { passes = true, follows = true, run = function(keys, _, kinds)
+    local gone = 0
+    for place, key in ipairs(keys) do
+      if kinds[place] == 'state' then
+        gone = gone + call('UNLINK', key)
+      end
+    end
+    return gone
+  end },
   FLUSH = { passes = true, run = function(keys, _, kinds)
     local gone = 0
     for place, key in ipairs(keys) do
@@ -225,7 +236,7 @@ local function run(name, keys, args, may_reset)
     kinds[place] = kind
     if command.passes then
       kinds[place] = kind ~= 'none' and not is_of_policy(key) and is_reached(key, kind) and kind
-    elseif not is_reached(key, kind, command.creates) then
+    elseif not is_reached(key, kind, command.creates, command.creates and command.forgets) then
       return { FOREIGN, place }
     elseif kind == 'state' and command.forgets then
       limiters[#limiters + 1] = place
@@ -256,7 +267,9 @@ local function on_keys(keys, args)
   while args[at] do
     local key_count, arg_count = tonumber(args[at + 1]), tonumber(args[at + 2])
     local own, words = take(keys, key_at, key_count), take(args, at + 3, arg_count)
-    replies[#replies + 1] = run(args[at], own, words, args[1] == '1')
+    local last = replies[#replies]
+    local is_left_out = commands[args[at]].follows and last[1] ~= DONE
+    replies[#replies + 1] = is_left_out and { DONE, 0 } or run(args[at], own, words, args[1] == '1')
     at, key_at = at + 3 + arg_count, key_at + key_count
   end
   return replies

@@ -222,7 +222,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) plaintext: bool,
 
-    /// Everybody may do everything without a token, resets too
+    /// Allow everything without a token, from any address; scripts of an application still need one
     #[arg(long)]
     pub(crate) insecure_no_auth: bool,
 

@@ -129,7 +129,7 @@ impl Greeting {
 
     fn without_token(&self, free: Scopes, has_http: bool) -> String {
         if self.is_open {
-            return "everything, for everybody who reaches it: --insecure-no-auth".to_owned();
+            return "everything but scripts of an application, from any address: --insecure-no-auth".to_owned();
         }
         if free.is_none() {
             return "nothing".to_owned();

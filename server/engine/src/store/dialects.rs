@@ -12,6 +12,9 @@ const CLOSED_FOR: Micros = Micros::from_secs(1);
 impl StoreHome {
     /// Decides a call in the store.
     pub(crate) async fn call(&self, call: &DialectCall) -> Result<Output, StoreError> {
+        if let (Some(name), [key]) = (call.call.state_name(), call.keys.as_slice()) {
+            self.namespaces.note(name, key);
+        }
         match self.redis.call_dialect(call.dialect, call.db, &call.keys, &call.args).await {
             Some(output) => output.map(|output| reword(output, call.wording)),
             None => self.call_without_lua(call).await,

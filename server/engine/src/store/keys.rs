@@ -43,11 +43,30 @@ impl StoreHome {
         if let Err(fault) = names.into_iter().try_for_each(check_name) {
             return failed(fault);
         }
-        let guarded: Vec<GuardedCommand> = commands.iter().filter_map(guarded).collect();
-        match self.redis.run_on_keys(db, guard, guarded).await {
-            Ok(replies) => commands.iter().zip(replies).map(|(command, reply)| outcome(command, reply)).collect(),
-            Err(error) => failed(fault_of_error(error)),
-        }
+        let guarded: Vec<GuardedCommand> = commands.iter().flat_map(|command| self.guarded(guard, command)).collect();
+        let replies = match self.redis.run_on_keys(db, guard, guarded).await {
+            Ok(replies) => replies,
+            Err(error) => return failed(fault_of_error(error)),
+        };
+        let mut replies = replies.into_iter();
+        let outcomes = commands.iter().map(|command| {
+            let missing = || GuardedReply::Failed("the store gave too few replies".to_owned(), Vec::new());
+            let outcome = outcome(command, replies.next().unwrap_or_else(missing));
+            let cleared = if is_cleared_too(guard, command) { replies.next() } else { None };
+            with_cleared(command, outcome, cleared)
+        });
+        outcomes.collect()
+    }
+
+    /// Returns a command on named keys as the store's script takes it. With keys that are deleted, their states in the
+    /// namespaces of callers are cleared; on a cluster such a name is in the slot of its key.
+    fn guarded(&self, guard: &KeyGuard, command: &KeyCommand<'_>) -> Vec<GuardedCommand> {
+        let clear = is_cleared_too(guard, command).then(|| GuardedCommand {
+            name: "CLEAR",
+            keys: self.namespaces.names(&command.keys()),
+            args: Vec::new(),
+        });
+        guarded(command).into_iter().chain(clear).collect()
     }
 
     /// Runs a command on all keys that a caller reaches.
@@ -139,6 +158,22 @@ impl StoreHome {
 }
 
 /// Returns whether a command is on the keys that it names, and not on all.
+/// Returns whether states at names derived from the command's keys are cleared with them.
+fn is_cleared_too(guard: &KeyGuard, command: &KeyCommand<'_>) -> bool {
+    guard.may_reset && matches!(command, KeyCommand::Delete(_))
+}
+
+/// Adds the states that were cleared at derived names to the keys that were deleted, of which there are no more than were
+/// named.
+fn with_cleared(command: &KeyCommand<'_>, mut outcome: KeyOutcome, cleared: Option<GuardedReply>) -> KeyOutcome {
+    if let (Ok(KeyReply::Number(gone)), Some(GuardedReply::Done(Output::Integer(more), _))) =
+        (&mut outcome.result, cleared)
+    {
+        *gone = (*gone + more).min(command.keys().len() as i64);
+    }
+    outcome
+}
+
 fn is_of_names(command: &KeyCommand<'_>) -> bool {
     !matches!(command, KeyCommand::Scan(_) | KeyCommand::List(_) | KeyCommand::Count | KeyCommand::Flush)
 }

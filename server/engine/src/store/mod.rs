@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `keys.rs` | commands on keys as the store runs them, behind the check of whose the keys are |
 //! | `dialects.rs` | calls of dialects, and what decides them while the store does not answer |
+//! | `namespaces.rs` | the namespaces that callers of this server used lately |
 
 mod dialects;
 mod keys;
+mod namespaces;
 
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use tollgate_keyspace::{Fault, FaultCode};
 use tollgate_redis::{KeyGuard, Redis};
 
 pub(crate) use dialects::check_keys;
+use namespaces::SeenNamespaces;
 
 /// The names under which policies keep their states in a store.
 const OF_POLICIES: &[u8] = b"tg:{";
@@ -35,13 +38,20 @@ pub struct StoreHome {
     on_error: OnError,
     /// Held while keys are flushed, so that callers do not flush at once.
     flushing: tokio::sync::Mutex<()>,
+    namespaces: SeenNamespaces,
 }
 
 impl StoreHome {
     /// Returns the home of that store.
     pub fn new(redis: Redis, settings: StoreKeySettings) -> Self {
         let StoreKeySettings { prefixes, on_error } = settings;
-        Self { redis, prefixes: prefixes.into(), on_error, flushing: tokio::sync::Mutex::default() }
+        Self {
+            redis,
+            prefixes: prefixes.into(),
+            on_error,
+            flushing: tokio::sync::Mutex::default(),
+            namespaces: SeenNamespaces::default(),
+        }
     }
 
     fn guard(&self, may_reset: bool) -> KeyGuard {

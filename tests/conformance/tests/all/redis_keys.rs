@@ -139,6 +139,21 @@ fn a_state_of_an_earlier_release_at_the_key_itself_is_honoured() {
 }
 
 #[test]
+fn a_state_at_the_key_itself_is_honoured_beside_others_at_its_name() {
+    let (server, mut connection) = server();
+    let mut ask = |count: &str, limits: &str| {
+        ints(&mut connection, "slot_window", "k", &[count, "ns", limits, "1790000000", "1"])[0]
+    };
+    assert_eq!(ask("2", "[[2,3600,600]]"), 0);
+    redis::cmd("RENAME").arg("ns:{k}").arg("k").exec(&mut server.connection().unwrap()).unwrap();
+    // Other limits begin at the name, and the earlier ones go on at the key.
+    assert_eq!(ask("1", "[[9,60,1]]"), 0);
+    assert!(ask("1", "[[2,3600,600]]") > 0);
+    assert_eq!(ask("8", "[[9,60,1]]"), 0);
+    assert!(ask("1", "[[9,60,1]]") > 0);
+}
+
+#[test]
 fn logs_of_an_earlier_release_count_until_they_expire() {
     let (_server, mut connection) = server();
     // Two windows with a log each, as earlier releases wrote them: three events in the minute, two of them in both.

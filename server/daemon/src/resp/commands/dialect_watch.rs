@@ -5,28 +5,35 @@ use std::time::Instant;
 
 use tollgate_dialects::ReplyValue;
 use tollgate_kernel::Source;
+use tollgate_telemetry::audit::AuditOutcome;
 use tollgate_telemetry::traces::RequestSpan;
 
+use super::dialects::DialectRequest;
 use crate::shared::ServerState;
 use tollgate_keyspace::{DialectCall, Fault};
 
 /// A call that is being decided.
 pub(super) struct DialectWatch<'a> {
     shared: &'a ServerState,
+    request: &'a DialectRequest,
     call: &'a DialectCall,
     began: Instant,
     span: Option<RequestSpan>,
 }
 
 impl<'a> DialectWatch<'a> {
-    pub(super) fn begin(shared: &'a ServerState, call: &'a DialectCall) -> Self {
-        Self { shared, call, began: Instant::now(), span: shared.engine.trace(|| None) }
+    pub(super) fn begin(shared: &'a ServerState, request: &'a DialectRequest) -> Self {
+        Self { shared, request, call: &request.call, began: Instant::now(), span: shared.engine.trace(|| None) }
     }
 
     /// Records the outcome: the first two values of the reply, and who decided; or the error.
     pub(super) fn end(mut self, outcome: Result<([ReplyValue<'_>; 2], Source), &Fault>) {
         let (metrics, dialect) = (&self.shared.metrics.dialects, self.call.dialect);
         metrics.took(dialect, self.began.elapsed());
+        self.request.audit(
+            self.shared,
+            outcome.as_ref().map_or_else(|fault| AuditOutcome::Failed(&fault.text), |_| AuditOutcome::Done),
+        );
         // A reset and a call that only looks are not decisions.
         let decided = outcome.map(|(reply, source)| {
             let asks = self.call.may_charge();

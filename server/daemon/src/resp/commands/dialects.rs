@@ -6,11 +6,12 @@ use tollgate_kernel::Source;
 
 use super::dialect_watch::DialectWatch;
 use super::forward::forward;
-use super::{CommandContext, HomeRequest, may_reset_key, native};
+use super::{CommandContext, HomeRequest, may_reset, native};
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
 use tollgate_keyspace::{DialectCall, Fault};
 use tollgate_redis::ForwardedCommand;
+use tollgate_telemetry::audit::{AuditAction, AuditActor, AuditEvent, AuditOutcome};
 
 /// The keys and arguments of a call.
 pub(super) struct CallArgs<'a> {
@@ -85,12 +86,33 @@ fn dialect_request(
     args: &CallArgs<'_>,
 ) -> Result<HomeRequest, Fault> {
     let call = (dialect.parse)(&args.keys, &args.args)?.speaking(wording);
-    if *call.action() == Action::Reset {
-        may_reset_key(ctx, args.keys.first().copied().unwrap_or_default(), dialect.name)?;
-    }
+    let resets = *call.action() == Action::Reset;
     let own = |all: &[&[u8]]| all.iter().map(|one| one.to_vec()).collect();
     let (keys, args) = (own(&args.keys), own(&args.args));
-    Ok(HomeRequest::Dialect(Box::new(DialectCall { dialect, call, db: ctx.session.db, keys, args, wording })))
+    let call = DialectCall { dialect, call, db: ctx.session.db, keys, args, wording };
+    let request = DialectRequest { call, resets_by: resets.then(|| ctx.session.by()) };
+    if resets {
+        may_reset(ctx.session).inspect_err(|fault| request.audit(ctx.shared, AuditOutcome::Refused(&fault.text)))?;
+    }
+    Ok(HomeRequest::Dialect(Box::new(request)))
+}
+
+/// A call of a dialect, and its caller if it resets.
+#[derive(Debug)]
+pub(crate) struct DialectRequest {
+    pub(super) call: DialectCall,
+    resets_by: Option<AuditActor>,
+}
+
+impl DialectRequest {
+    /// Reports a reset to the audit log.
+    pub(super) fn audit(&self, shared: &ServerState, outcome: AuditOutcome<'_>) {
+        let Some(actor) = &self.resets_by else { return };
+        let DialectCall { dialect, db, keys, .. } = &self.call;
+        let (key, detail) = (keys.first().map(Vec::as_slice), format!("{} in database {db}", dialect.name));
+        let event = AuditEvent { action: AuditAction::Reset, actor, policy: "", key, outcome, detail: &detail };
+        shared.engine.audit().record(&event);
+    }
 }
 
 /// `CL.THROTTLE key max_burst count period [quantity]`, redis-cell's command.
@@ -103,11 +125,11 @@ pub(super) fn throttle(ctx: &mut CommandContext<'_>) -> Result<HomeRequest, Faul
 /// Decides a call in this server, on keys that are held if they are given, and writes the reply.
 pub(super) fn decide_now(
     shared: &ServerState,
-    call: &DialectCall,
+    request: &DialectRequest,
     keys: Option<&mut LockedKeys<'_>>,
     out: &mut RespWriter,
 ) {
-    let watch = DialectWatch::begin(shared, call);
+    let (watch, call) = (DialectWatch::begin(shared, request), &request.call);
     let decided = keys.map_or_else(|| shared.engine.decide_call(call), |keys| keys.decide_call(call));
     watch.end(decided.as_ref().map(|reply| (reply.values(), Source::Home)));
     match decided {
@@ -117,12 +139,12 @@ pub(super) fn decide_now(
 }
 
 /// Decides a call where the keys are.
-pub(super) async fn ask(shared: &ServerState, call: &DialectCall, out: &mut RespWriter) {
+pub(super) async fn ask(shared: &ServerState, request: &DialectRequest, out: &mut RespWriter) {
     if shared.engine.answers_at_once() {
-        return decide_now(shared, call, None, out);
+        return decide_now(shared, request, None, out);
     }
-    let watch = DialectWatch::begin(shared, call);
-    let answer = shared.engine.ask_call(call).await;
+    let watch = DialectWatch::begin(shared, request);
+    let answer = shared.engine.ask_call(&request.call).await;
     watch.end(answer.as_ref().map(|answer| (answer.output.values(), answer.source)));
     match answer.map(|answer| answer.output) {
         Ok(output) => write_output(&output, out),

@@ -56,7 +56,7 @@ pub(super) fn with_way_out(ctx: &CommandContext<'_>, fault: Fault) -> Fault {
         "the store runs it for a connection with the scope script: tollgate token --scopes check,script, or serve --free \
          check,read,reset,script"
     } else {
-        "with serve --store redis://… the store can run it, for a connection with the scope script"
+        "with serve --store redis://HOST the store can run it, for a connection with the scope script"
     };
     Fault { text: format!("{}; {way}", fault.text), ..fault }
 }

@@ -53,13 +53,13 @@ use crate::resp::session::Session;
 use crate::resp::writer::RespWriter;
 use crate::shared::ServerState;
 use crate::spans;
+pub(crate) use dialects::DialectRequest;
 use forward::ForwardRequest;
 pub use script_registry::ScriptAlias;
 pub(crate) use script_registry::{ScriptRegistry, ScriptView};
 pub(crate) use table::{CommandHandler, KeyHandler, RespCommand, find};
 pub(crate) use tg::parse_check;
 use tollgate_engine::{DetailLevel, EngineAnswer, EngineQuestion, LockedKeys};
-use tollgate_keyspace::DialectCall;
 use tollgate_keyspace::{Fault, FaultCode};
 use tollgate_telemetry::audit::{AuditAction, AuditActor, AuditEvent, AuditOutcome};
 
@@ -113,7 +113,7 @@ pub(crate) enum HomeRequest {
     /// A reset of a key, and its caller.
     Reset(Box<(EngineQuestion, AuditActor)>),
     /// A call of a dialect.
-    Dialect(Box<DialectCall>),
+    Dialect(Box<DialectRequest>),
     /// A script or function that the store is to run.
     Forward(Box<ForwardRequest>),
 }
@@ -235,15 +235,6 @@ pub(crate) fn run_now(
         ctx.out.fault(&fault);
     }
     None
-}
-
-/// Checks that a connection may reset the key of a limiter, and records that it did, or was refused, in the audit log.
-fn may_reset_key(ctx: &CommandContext<'_>, key: &[u8], by: &str) -> Result<(), Fault> {
-    let may = may_reset(ctx.session);
-    let outcome = may.as_ref().map_or_else(|fault| AuditOutcome::Refused(&fault.text), |()| AuditOutcome::Done);
-    let detail = format!("{by} in database {}", ctx.session.db);
-    audit(ctx.shared, ctx.session, AuditAction::Reset, ("", Some(key)), outcome, &detail);
-    may
 }
 
 /// Checks that a connection may reset.

@@ -2,7 +2,7 @@
 
 use crate::keys::support::KeysTestServer;
 
-const UNKNOWN_FUNCTION: &str = "-ERR Function not found; with serve --store redis://… the store can run it, for a \
+const UNKNOWN_FUNCTION: &str = "-ERR Function not found; with serve --store redis://HOST the store can run it, for a \
                                 connection with the scope script";
 
 const STATE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value: expected a state of tollgate";

@@ -174,6 +174,52 @@ fn what_a_limiter_counted_is_taken_with_the_scope_reset_alone() {
 }
 
 #[test]
+fn what_a_limiter_counted_is_no_way_to_a_plain_key() {
+    let redis = Server::start().unwrap();
+    let (_store, mut server) = server(redis.url(), &["k"], Scopes::FREE);
+    for (call, name) in
+        [("FCALL fixed_window 1 app 5 60", "app"), ("FCALL slot_window 1 app 1 ns [[1,5,1]] 1700000040 0", "ns:{app}")]
+    {
+        server.ask(call);
+        for set in [format!("SET {name} evil"), format!("SET {name} evil XX EX 5")] {
+            let reply = server.ask(&set);
+            assert!(reply.contains("--store-keys PREFIX"), "{set}: {reply}");
+        }
+        server.expect(&[(&format!("TYPE {name}"), "+string"), (&format!("DEL {name}"), ":1")]);
+    }
+    // Of redis-limiter's names, only the counter is set.
+    assert!(server.ask("SET {api:x}:data 1").contains("--store-keys PREFIX"));
+    server.expect(&[("SET {api:x}:14 1", "+OK"), ("INCR {api:x}:14", ":2"), ("HLEN {api:x}:data", ":2")]);
+    // A prefix allows it.
+    server.ask("FCALL fixed_window 1 k 5 60");
+    server.expect(&[("SET k own", "+OK"), ("GET k", "$3 own")]);
+}
+
+#[test]
+fn deleting_a_key_clears_its_states_in_the_namespaces_of_callers() {
+    let redis = Server::start().unwrap();
+    let (_store, mut server) = server(redis.url(), &[], Scopes::FREE);
+    let mut there = redis.connection().unwrap();
+    let count =
+        |count: u8, namespace: &str| format!("FCALL slot_window 1 K {count} {namespace} [[2,3600,600]] 1795126000 1");
+    for namespace in ["ns", "other"] {
+        assert_ne!(server.ask(&count(3, namespace)), ":0");
+    }
+    server.expect(&[("DEL K", ":1"), (&count(0, "ns"), ":0"), (&count(0, "other"), ":0"), ("DEL K", ":0")]);
+    // What an application keeps under such names stays.
+    server.ask(&count(3, "ns"));
+    redis::cmd("SET").arg("other:{K}").arg("mine").exec(&mut there).unwrap();
+    server.expect(&[("DEL K", ":1")]);
+    let left: String = redis::cmd("GET").arg("other:{K}").query(&mut there).unwrap();
+    assert_eq!(left, "mine");
+    // A key of an application is refused, and nothing is cleared.
+    server.ask(&count(3, "ns"));
+    redis::cmd("SET").arg("K").arg("mine").exec(&mut there).unwrap();
+    assert!(server.ask("DEL K").contains("--store-keys PREFIX"));
+    assert_ne!(server.ask(&count(0, "ns")), ":0");
+}
+
+#[test]
 fn databases_are_apart_on_one_redis() {
     let redis = Server::start().unwrap();
     let (_store, mut server) = server(redis.url(), &["k"], Scopes::FREE);

@@ -162,6 +162,21 @@ fn flushes_and_the_keys_of_limiters_are_told_and_plain_keys_are_not() {
 }
 
 #[test]
+fn a_count_below_zero_is_told_when_it_was_done_or_failed_or_refused() {
+    let audited = AuditedServer::start(|_, settings| settings);
+    let reset = ["FCALL", "slot_window", "1", "k", "-1", "ns", "[[1,5,1]]", "100", "1"];
+    let mut client = audited.client(Some(&audited.resetter));
+    assert_eq!(client.ask(&reset), ":0");
+    assert_eq!(client.ask(&["SET", "ns:{k}", "mine"]), "+OK");
+    assert!(client.ask(&reset).starts_with("-WRONGTYPE"));
+    assert!(audited.client(Some(&audited.checker)).ask(&reset).starts_with("-NOPERM"));
+    let lines = audited.lines();
+    let told = lines.iter().filter(|line| line["detail"] == "slot_window in database 0");
+    let outcomes: Vec<&str> = told.map(|line| line["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["done", "failed", "refused"]);
+}
+
+#[test]
 fn a_trusted_proxy_tells_who_its_client_is() {
     for (trusted, client) in [(true, Some("203.0.113.9")), (false, None)] {
         let audited = AuditedServer::start(|_, settings| {
