@@ -1,5 +1,5 @@
 //! Scripts and functions of callers, passed on to the server as they are. They may reach any key that the server lets
-//! this store reach, so whoever offers this decides who may do it.
+//! this store reach, so the program that offers this decides which callers may do it.
 
 use redis::{Pipeline, Value};
 use tollgate_kernel::StoreError;

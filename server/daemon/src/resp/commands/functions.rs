@@ -2,7 +2,7 @@
 //! whose work this server does anyway.
 
 use super::forward::forward;
-use super::script_registry::{Library, unknown};
+use super::script_registry::Library;
 use super::{CommandContext, HomeRequest, missing_scope};
 use crate::access::Scope;
 use tollgate_kernel::matches;
@@ -42,7 +42,9 @@ fn load(ctx: &mut CommandContext<'_>) -> Result<Option<HomeRequest>, Fault> {
     let text = std::str::from_utf8(ctx.args.at(last)).ok();
     let library = text.and_then(|text| Some((Library::of(text)?, text)));
     let Some((library, text)) = library else {
-        let fault = unknown("in a library of another text");
+        let fault = Fault::wrong(
+            "this server runs no Lua: expected Tollgate's library or a published revision of rdslim, found another text",
+        );
         return Ok(Some(HomeRequest::Forward(Box::new(forward(ctx, ForwardedCommand::Function, &[], fault)?))));
     };
     if !ctx.shared.scripts.load_library(library, text, last > 2) {

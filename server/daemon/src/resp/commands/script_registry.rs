@@ -219,6 +219,8 @@ fn partial_script(text: &str) -> Option<ScriptHandler> {
 impl ScriptRegistry {
     /// Creates a registry that also knows the scripts that the operator named.
     pub(crate) fn new(aliases: &[ScriptAlias]) -> Self {
+        // The table of known scripts takes tens of milliseconds to make, which no caller should wait for.
+        let _ = builtin("");
         let aliases = aliases.iter().filter_map(|alias| Some((alias.sha1.clone(), alias.handler()?)));
         Self { aliases: aliases.collect(), loaded: Mutex::default() }
     }

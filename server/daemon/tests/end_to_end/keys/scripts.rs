@@ -192,7 +192,7 @@ fn libraries_are_loaded_and_listed_as_in_redis() {
     assert_eq!(server.client.ask(&["FUNCTION", "LOAD", "NOW", plain]), "-ERR Unknown option given: \"NOW\"");
     let other =
         server.client.ask(&["FUNCTION", "LOAD", "#!lua name=mine\nredis.register_function('f', function() end)"]);
-    assert!(other.contains("runs no Lua") && other.contains("library of another text"), "{other}");
+    assert!(other.contains("runs no Lua") && other.contains("found another text"), "{other}");
     let list = server.ask("FUNCTION LIST LIBRARYNAME tollgate");
     let start = "*1 *6 $12 library_name $8 tollgate $6 engine $3 LUA $9 functions *12 \
                  *6 $4 name $8 tollgate $11 description $-1 $5 flags *0 \
